@@ -1,0 +1,76 @@
+# Every target makes its own environment first. Needed on the machine: make, and python3 (3.11 or later) with pip.
+
+PYTHON := python3
+BIN := .venv/bin
+UV := .tools/bin/uv
+UV_REQUIREMENT := uv>=0.13.7,<0.14
+READY := .venv/.ready
+
+# uv must take the python3 of this machine and this project's .venv, whatever the caller has set or activated.
+export UV_PYTHON_DOWNLOADS := never
+export UV_PROJECT_ENVIRONMENT := .venv
+unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME
+
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test check coverage soak bench mutants format clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+
+demo: $(READY) ## show the crew surviving what usually breaks a query
+	@$(BIN)/quarterdeck demo
+
+test: $(READY) ## run the fast tests
+	@$(BIN)/pytest -q -n 2
+
+check: $(READY) ## run what continuous integration runs: format, lint, types, imports, async rules, tests, coverage
+	@echo "== format" && $(BIN)/ruff format --check --quiet .
+	@echo "== lint" && $(BIN)/ruff check --quiet .
+	@echo "== types" && $(BIN)/basedpyright
+	@echo "== imports" && $(BIN)/lint-imports --no-logo
+	@echo "== async rules" && $(BIN)/python -m checks.async_rules src/quarterdeck
+	@echo "== tests" && $(MAKE) test
+	@echo "== coverage of core" && $(MAKE) coverage
+
+coverage: $(READY) ## fail unless tests/core reaches every branch of core
+	@$(BIN)/coverage run -m pytest -q tests/core
+	@$(BIN)/coverage report
+
+soak: $(READY) ## run ten thousand simulated seeds, then the long simulation tests
+	@$(BIN)/quarterdeck simulate --seeds 10000
+	@$(BIN)/python -m pytest tests/simulation -m soak --timeout=0
+
+bench: $(READY) ## measure the core against its peers
+	@$(BIN)/python bench/core.py
+
+mutants: $(READY) ## change core line by line and list the changes that no test notices
+	@$(BIN)/mutmut run
+	@$(BIN)/mutmut results
+
+format: $(READY) ## format the code and mend what the linter can mend
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+clean: ## remove the environment and everything generated
+	@rm -rf .venv .tools mutants dist build .coverage .coverage.* .hypothesis .import_linter_cache .pytest_cache .ruff_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(UV):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+	  { echo "Quarterdeck needs Python 3.11 or later; $(PYTHON) is $$($(PYTHON) --version 2>/dev/null || echo missing)." \
+	         "Install one, or name it: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@echo "preparing: uv into .tools"
+	@rm -rf .tools
+	@if $(PYTHON) -m venv .tools >/dev/null 2>&1; then \
+	  .tools/bin/python -m pip install -qq --disable-pip-version-check '$(UV_REQUIREMENT)'; \
+	else \
+	  rm -rf .tools; \
+	  $(PYTHON) -m pip install -qq --disable-pip-version-check --target .tools '$(UV_REQUIREMENT)'; \
+	fi
+
+$(READY): pyproject.toml uv.lock | $(UV)
+	@echo "preparing: locked dependencies into .venv"
+	@$(UV) sync --locked --quiet --python $(PYTHON)
+	@touch $@

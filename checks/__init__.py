@@ -1,0 +1,1 @@
+"""Checks of this project's own rules, over the syntax tree."""

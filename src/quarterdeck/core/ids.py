@@ -1,0 +1,21 @@
+"""The identities everything is named by. All are opaque strings, except the two that have an order.
+
+Nothing here makes an id: ids come from outside, so that a simulation can make them repeatable.
+"""
+
+from typing import NewType
+
+WorkerId = NewType("WorkerId", str)
+"""Stable across restarts of one worker."""
+
+Incarnation = NewType("Incarnation", int)
+"""Rises with every start of a worker process. Of two processes with one `WorkerId` the higher one is the true one."""
+
+CoordinatorId = NewType("CoordinatorId", str)
+SessionId = NewType("SessionId", str)
+QueryId = NewType("QueryId", str)
+LeafId = NewType("LeafId", str)
+WorkId = NewType("WorkId", str)
+
+Fence = NewType("Fence", int)
+"""Rises with every leader. Durable work obeys only the highest one a worker has seen."""

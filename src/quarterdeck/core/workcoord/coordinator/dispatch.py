@@ -1,0 +1,248 @@
+"""The dispatcher: finds each pending work a worker, by affinity first and by free credit when that takes too long.
+
+It owns the lanes and their timers. It decides who gets which work and when; what an assignment is, and what becomes of
+it, is the machine's affair.
+"""
+
+from collections.abc import Callable, Iterator
+
+from quarterdeck.core.ids import WorkerId
+from quarterdeck.core.workcoord.coordinator.desk import Desk
+from quarterdeck.core.workcoord.coordinator.lane import Lane, LaneKey, TicketQueue
+from quarterdeck.core.workcoord.coordinator.records import Query, Session, Work
+from quarterdeck.core.workcoord.coordinator.timers import BacklogTimer, SpillTimer, WaitTimer
+from quarterdeck.core.workcoord.model import WorkSpec
+
+_BATCH = 256
+"""Works placed from a backlog in one step. A step stays in the low milliseconds; the rest follows at once."""
+
+
+class Dispatcher:
+    """Call `place` when a work becomes pending, `withdraw` when it no longer is, and tell it of every change of a worker."""
+
+    def __init__(self, assign: Callable[[Work, Session], None], desk: Desk, spill_after_s: float) -> None:
+        self._assign = assign
+        self._desk = desk
+        self._deadlines = desk.deadlines
+        self._counters = desk.counters
+        self._spill_after_s = spill_after_s
+        self._lanes: dict[LaneKey, Lane] = {}
+        self._hosts: dict[str, dict[WorkerId, int]] = {}
+        self._ticket = 0
+        self.pending = 0
+        """How many works wait, in all lanes."""
+
+    def lane_for(self, spec: WorkSpec) -> Lane:
+        key = (spec.tenant, spec.kind)
+        lane = self._lanes.get(key)
+        if lane is None:
+            lane = self._lanes[key] = Lane(key)
+        return lane
+
+    def lanes(self) -> Iterator[Lane]:
+        return iter(self._lanes.values())
+
+    # Works
+
+    def place(self, work: Work) -> None:
+        """A work has become pending: it is assigned at once, or stands in line."""
+        work.since = self._desk.now
+        self.pending += 1
+        lane = work.lane = self.lane_for(work.spec)
+        query = work.query
+        lane.pending[query] = lane.pending.get(query, 0) + 1
+        query.lanes[lane] = None
+        if not lane.members:
+            self._start_waiting(lane, query)
+        self._find_home(work)
+
+    def withdraw(self, work: Work) -> None:
+        """A work is no longer pending: assigned, committed or canceled."""
+        self.pending -= 1
+        self._leave_line(work)
+        lane, query = work.lane, work.query
+        lane.pending[query] -= 1
+        if not lane.pending[query]:
+            self._stop_waiting(lane, query)
+            del query.lanes[lane]
+            self._tidy(lane)
+
+    def forget(self, query: Query) -> None:
+        """A query has ended. Its places in line are dropped as they surface, not one by one now."""
+        for lane in list(query.lanes):
+            self.pending -= lane.pending[query]
+            self._stop_waiting(lane, query)
+            self._tidy(lane)
+        query.lanes.clear()
+
+    def host(self, work: Work, worker_id: WorkerId) -> None:
+        """A work of a group is on this worker from now on."""
+        if work.spec.group is not None:
+            hosts = self._hosts.setdefault(work.spec.group, {})
+            hosts[worker_id] = hosts.get(worker_id, 0) + 1
+
+    def unhost(self, work: Work, worker_id: WorkerId) -> None:
+        group = work.spec.group
+        if group is None:
+            return
+        hosts = self._hosts[group]
+        hosts[worker_id] -= 1
+        if not hosts[worker_id]:
+            del hosts[worker_id]
+        if not hosts:
+            del self._hosts[group]
+        lane = self._lanes.get((work.spec.tenant, work.spec.kind))
+        if lane is not None:
+            lane.unblock()
+            self._continue_backlog(lane)
+
+    # Workers
+
+    def join(self, session: Session) -> None:
+        """A worker has come into rotation."""
+        for kind in sorted(session.worker.kinds):
+            lane = self._lanes.setdefault((session.worker.tenant, kind), Lane((session.worker.tenant, kind)))
+            for query in lane.pending if not lane.members else ():
+                self._deadlines.cancel(WaitTimer(lane.key, query.query_id))
+            session.lanes.append(lane)
+            lane.add(session)
+            lane.credit_changed(session)
+            self.place_backlog(lane.key)
+        self.credit_changed(session)
+
+    def leave(self, session: Session) -> None:
+        """A worker has left rotation; what stood in its line moves to others."""
+        for lane in session.lanes:
+            lane.remove(session)
+            for query in lane.pending if not lane.members else ():
+                self._start_waiting(lane, query)
+            self._continue_backlog(lane)
+            self._arm_spill(lane)
+            self._tidy(lane)
+        session.lanes.clear()
+
+    def credit_changed(self, session: Session) -> None:
+        """A worker has more credit, or less: it gets what waits for it."""
+        idle_turns = 0
+        while session.free > 0 and idle_turns < len(session.lanes):
+            lane = session.lanes[0]
+            session.lanes.rotate(-1)
+            work = lane.next_for(session, self._desk.now - self._spill_after_s)
+            if work is None:
+                idle_turns += 1
+            else:
+                idle_turns = 0
+                self._counters[
+                    "assigned_at_home" if work.queues[0] is lane.homes[session.worker_id] else "assigned_spilled"
+                ] += 1
+                self._assign(work, session)
+        for lane in session.lanes:
+            lane.credit_changed(session)
+            self._arm_spill(lane)
+
+    # Timers
+
+    def place_backlog(self, key: LaneKey) -> None:
+        """Finds homes for a batch of what has none, and comes back for the rest."""
+        lane = self._lanes[key]
+        for _ in range(_BATCH):
+            work = lane.next_in_backlog()
+            if work is None:
+                return
+            self._leave_line(work)
+            self._find_home(work)
+        self._continue_backlog(lane)
+
+    def spill(self, key: LaneKey) -> None:
+        """Some work has waited long enough for its home, and another worker is idle."""
+        lane = self._lanes[key]
+        for _ in range(_BATCH):
+            work = lane.common.head()
+            if work is None or not lane.idle or work.since > self._desk.now - self._spill_after_s:
+                break
+            session = next(iter(lane.idle.values()))
+            self._counters["assigned_spilled"] += 1
+            self._assign(work, session)
+            for each in session.lanes:
+                each.credit_changed(session)
+        self._arm_spill(lane)
+
+    # Inside
+
+    def _tidy(self, lane: Lane) -> None:
+        if not lane.members and not lane.pending:
+            self._lanes.pop(lane.key, None)
+            self._deadlines.cancel(SpillTimer(lane.key))
+            self._deadlines.cancel(BacklogTimer(lane.key))
+
+    def _find_home(self, work: Work) -> None:
+        lane = work.lane
+        home = self._home(work)
+        if home is not None and home.free > 0:
+            self._counters["assigned_at_home"] += 1
+            self._assign(work, home)
+            for each in home.lanes:
+                each.credit_changed(home)
+        elif home is not None:
+            queue = lane.homes[home.worker_id]
+            if work.spec.pinned_to is None and work.spec.group is None and work.avoid is None:
+                self._stand_in_line(work, queue, lane.common)
+                self._arm_spill(lane)
+            else:
+                self._stand_in_line(work, queue)
+        elif work.spec.pinned_to is not None:
+            self._stand_in_line(work, lane.pinned.setdefault(work.spec.pinned_to, TicketQueue()))
+        elif lane.members:
+            self._stand_in_line(work, lane.blocked)
+        else:
+            if not lane.backlog:
+                lane.backlog.append(TicketQueue())
+            self._stand_in_line(work, lane.backlog[-1])
+
+    def _home(self, work: Work) -> Session | None:
+        spec, members = work.spec, work.lane.members
+        if spec.pinned_to is not None:
+            return members.get(spec.pinned_to)
+        placement = work.lane.placement(spec.placement)
+        hosts = self._hosts.get(spec.group, {}) if spec.group is not None else {}
+        chosen = None
+        if work.avoid is not None:
+            chosen = placement.choose(spec.affinity_key, [*hosts, work.avoid])
+        if chosen is None:
+            chosen = placement.choose(spec.affinity_key, hosts)
+        return None if chosen is None else members[chosen]
+
+    def _stand_in_line(self, work: Work, *queues: TicketQueue) -> None:
+        self._ticket += 1
+        work.ticket = self._ticket
+        work.queues = queues
+        for queue in queues:
+            queue.push(work)
+
+    def _leave_line(self, work: Work) -> None:
+        work.ticket = 0
+        for queue in work.queues:
+            queue.forget_one()
+        work.queues = ()
+
+    def _continue_backlog(self, lane: Lane) -> None:
+        if lane.members and lane.next_in_backlog() is not None:
+            self._deadlines.set(BacklogTimer(lane.key), self._desk.now)
+        else:
+            self._deadlines.cancel(BacklogTimer(lane.key))
+
+    def _arm_spill(self, lane: Lane) -> None:
+        head = lane.common.head() if lane.idle else None
+        if head is None:
+            self._deadlines.cancel(SpillTimer(lane.key))
+        else:
+            self._deadlines.set(SpillTimer(lane.key), max(self._desk.now, head.since + self._spill_after_s))
+
+    def _start_waiting(self, lane: Lane, query: Query) -> None:
+        timer = WaitTimer(lane.key, query.query_id)
+        if query.wait_limit_s is not None and timer not in self._deadlines:
+            self._deadlines.set(timer, self._desk.now + query.wait_limit_s)
+
+    def _stop_waiting(self, lane: Lane, query: Query) -> None:
+        del lane.pending[query]
+        self._deadlines.cancel(WaitTimer(lane.key, query.query_id))

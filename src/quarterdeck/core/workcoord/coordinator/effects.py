@@ -1,0 +1,130 @@
+"""What a coordinator's machine wants done. Imperative: the driver executes them in the order in which they come.
+
+The order is a contract: `DeliverResult` comes before the `ArtifactAck` of the same work, and the worker may drop its copy
+once that is sent; so a result is handed over before it is acknowledged.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from quarterdeck.core.ids import QueryId, SessionId, WorkerId
+from quarterdeck.core.workcoord.coordinator.tables import WorkState
+from quarterdeck.core.workcoord.messages import CoordinatorMessage, Refused, Registered
+from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError, WorkKey
+
+
+@dataclass(frozen=True, slots=True)
+class SendToWorker:
+    session_id: SessionId
+    message: CoordinatorMessage | Registered | Refused
+
+
+class CloseReason(StrEnum):
+    """Why a session is closed from our side."""
+
+    SILENT = "silent"
+    PROTOCOL = "protocol"
+    REPLACED = "replaced"
+    REFUSED = "refused"
+    GOODBYE = "goodbye"
+
+
+@dataclass(frozen=True, slots=True)
+class CloseSession:
+    """Close the connection once what was sent before is written."""
+
+    session_id: SessionId
+    reason: CloseReason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class WarnOfSilence:
+    """A worker has missed beats and gets no new work until it is heard again."""
+
+    session_id: SessionId
+    worker_id: WorkerId
+    silent_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class FetchArtifact:
+    """Fetch and verify a result; answer with `FetchSucceeded` or `FetchFailed`."""
+
+    attempt: AttemptId
+    worker_id: WorkerId
+    artifact: Artifact
+
+
+@dataclass(frozen=True, slots=True)
+class CancelFetch:
+    """Nobody needs this result any more. No answer is expected."""
+
+    attempt: AttemptId
+
+
+@dataclass(frozen=True, slots=True)
+class DeliverResult:
+    """Hand the fetched result to whoever asked: the one and only time for this work."""
+
+    attempt: AttemptId
+
+
+@dataclass(frozen=True, slots=True)
+class DropResult:
+    """A fetched result that is not needed: another attempt was first, or the query has ended."""
+
+    attempt: AttemptId
+
+
+@dataclass(frozen=True, slots=True)
+class ReportProgress:
+    attempt: AttemptId
+    fraction: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReportDurable:
+    """Where a durable work stands, for its owner's catalog."""
+
+    attempt: AttemptId
+    state: WorkState
+    worker_id: WorkerId | None
+
+
+class Outcome(StrEnum):
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELED = "canceled"
+
+
+@dataclass(frozen=True, slots=True)
+class EndQuery:
+    """The query has ended; nothing about it follows."""
+
+    query_id: QueryId
+    outcome: Outcome
+    error: WorkError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RefuseWork:
+    """A work was submitted to a query that has ended or was sealed; it will not be done."""
+
+    key: WorkKey
+    reason: str
+
+
+Effect = (
+    SendToWorker
+    | CloseSession
+    | WarnOfSilence
+    | FetchArtifact
+    | CancelFetch
+    | DeliverResult
+    | DropResult
+    | ReportProgress
+    | ReportDurable
+    | EndQuery
+    | RefuseWork
+)

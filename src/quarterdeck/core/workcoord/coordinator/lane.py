@@ -1,0 +1,132 @@
+"""A lane: the works of one tenant and one kind that wait, and the workers in rotation that may take them.
+
+A waiting work stands in the line of the worker that placement chose for it, its home, because its cache is warm there. It
+also stands in the common line of the lane: once it has waited longer than an idle worker should be kept from it, any
+worker with credit takes it. Works that nobody may take now stand in a backlog and are placed a batch at a time, so that no
+step grows with the number of works.
+"""
+
+from collections import deque
+from typing import TypeAlias
+
+from quarterdeck.core.ids import WorkerId
+from quarterdeck.core.placement import Placement, PlacementStrategy, make_placement
+from quarterdeck.core.workcoord.coordinator.records import Query, Session, Work
+from quarterdeck.core.workcoord.model import WorkKind
+
+LaneKey: TypeAlias = tuple[str, WorkKind]
+
+_COMPACT_ABOVE = 64
+
+
+class TicketQueue:
+    """A line of works that may leave it from anywhere: a place is valid while the work still has that ticket."""
+
+    __slots__ = ("_live", "_places")
+
+    def __init__(self) -> None:
+        self._places: deque[tuple[int, Work]] = deque()
+        self._live = 0
+
+    def push(self, work: Work) -> None:
+        self._places.append((work.ticket, work))
+        self._live += 1
+
+    def head(self) -> Work | None:
+        """The first work that still waits; invalid places before it are dropped."""
+        while self._places:
+            ticket, work = self._places[0]
+            if work.ticket == ticket:
+                if not work.query.ended:
+                    return work
+                self._live -= 1
+            self._places.popleft()
+        return None
+
+    def forget_one(self) -> None:
+        """A work has left. Its place is dropped when it surfaces, or when such places outnumber the valid ones."""
+        self._live -= 1
+        if len(self._places) > _COMPACT_ABOVE + 2 * self._live:
+            self._places = deque(p for p in self._places if p[1].ticket == p[0] and not p[1].query.ended)
+            self._live = len(self._places)
+
+
+class Lane:
+    """One tenant's works of one kind, and who may take them."""
+
+    __slots__ = ("_placements", "backlog", "blocked", "common", "homes", "idle", "key", "members", "pending", "pinned")
+
+    def __init__(self, key: LaneKey) -> None:
+        self.key = key
+        self.members: dict[WorkerId, Session] = {}
+        self.idle: dict[WorkerId, Session] = {}
+        """Members with credit to spare."""
+        self.homes: dict[WorkerId, TicketQueue] = {}
+        self.common = TicketQueue()
+        self.backlog: deque[TicketQueue] = deque()
+        """Works to be placed as soon as there is a worker."""
+        self.blocked = TicketQueue()
+        """Works that no present worker may take, because others of their group are there."""
+        self.pinned: dict[WorkerId, TicketQueue] = {}
+        """Works that wait for one absent worker."""
+        self.pending: dict[Query, int] = {}
+        """How many works of each query wait here."""
+        self._placements: dict[PlacementStrategy, Placement] = {}
+
+    def placement(self, strategy: PlacementStrategy) -> Placement:
+        """The members as one strategy sees them; made when first asked for."""
+        found = self._placements.get(strategy)
+        if found is None:
+            found = self._placements[strategy] = make_placement(strategy)
+            for worker_id, session in self.members.items():
+                found.add(worker_id, session.free)
+        return found
+
+    def add(self, session: Session) -> None:
+        worker_id = session.worker_id
+        self.members[worker_id] = session
+        self.homes[worker_id] = TicketQueue()
+        for placement in self._placements.values():
+            placement.add(worker_id, session.free)
+        waiting = self.pinned.pop(worker_id, None)
+        if waiting is not None:
+            self.backlog.append(waiting)
+        self.unblock()
+
+    def remove(self, session: Session) -> None:
+        worker_id = session.worker_id
+        del self.members[worker_id]
+        self.idle.pop(worker_id, None)
+        self.backlog.append(self.homes.pop(worker_id))
+        for placement in self._placements.values():
+            placement.remove(worker_id)
+
+    def credit_changed(self, session: Session) -> None:
+        worker_id = session.worker_id
+        self.idle.pop(worker_id, None)
+        if session.free > 0:
+            self.idle[worker_id] = session  # last in turn, so that idle workers share what spills over
+        for placement in self._placements.values():
+            placement.set_free(worker_id, session.free)
+
+    def unblock(self) -> None:
+        """What was blocked may be placeable now."""
+        if self.blocked.head() is not None:
+            self.backlog.append(self.blocked)
+            self.blocked = TicketQueue()
+
+    def next_in_backlog(self) -> Work | None:
+        while self.backlog:
+            work = self.backlog[0].head()
+            if work is not None:
+                return work
+            self.backlog.popleft()
+        return None
+
+    def next_for(self, session: Session, taken_over_since: float) -> Work | None:
+        """What a worker with credit should get: its own line first, then what has waited since that time or longer."""
+        work = self.homes[session.worker_id].head()
+        if work is not None:
+            return work
+        work = self.common.head()
+        return work if work is not None and work.since <= taken_over_since else None

@@ -1,0 +1,464 @@
+"""The ledger: queries, their works, and every attempt at them, from submission to the one delivered result.
+
+It keeps the work table. It does not know when a worker is alive or in rotation: the roster tells it when a session is
+gone, and the dispatcher decides who gets what.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from quarterdeck.core.errors import ErrorCode
+from quarterdeck.core.ids import QueryId, WorkerId
+from quarterdeck.core.workcoord.coordinator.desk import Desk
+from quarterdeck.core.workcoord.coordinator.dispatch import Dispatcher
+from quarterdeck.core.workcoord.coordinator.effects import (
+    CancelFetch,
+    DeliverResult,
+    DropResult,
+    EndQuery,
+    FetchArtifact,
+    Outcome,
+    RefuseWork,
+    ReportDurable,
+    ReportProgress,
+)
+from quarterdeck.core.workcoord.coordinator.lane import LaneKey
+from quarterdeck.core.workcoord.coordinator.records import Attempt, Query, Session, Work
+from quarterdeck.core.workcoord.coordinator.tables import WORK_TABLE, WorkState, WorkTrigger
+from quarterdeck.core.workcoord.coordinator.timers import LeaseTimer
+from quarterdeck.core.workcoord.messages import ArtifactAck, AssignWork, CancelQuery, CancelWork
+from quarterdeck.core.workcoord.model import Artifact, AttemptId, HeldState, Holding, WorkError, WorkKey, WorkSpec
+from quarterdeck.core.workcoord.peer import PeerError
+
+
+class Ledger:
+    def __init__(self, desk: Desk, spill_after_s: float, *, owns_durable: bool) -> None:
+        self._desk = desk
+        self._owns_durable = owns_durable
+        self._queries: dict[QueryId, Query] = {}
+        self._unreachable: dict[WorkerId, dict[AttemptId, Attempt]] = {}
+        self.dispatch = Dispatcher(self._assign, desk, spill_after_s)
+
+    def queries(self) -> Iterator[Query]:
+        return iter(self._queries.values())
+
+    def unreachable(self) -> Iterator[Attempt]:
+        for attempts in self._unreachable.values():
+            yield from attempts.values()
+
+    def query(self, query_id: QueryId) -> Query | None:
+        return self._queries.get(query_id)
+
+    # Whoever asks
+
+    def open_query(self, query_id: QueryId, wait_limit_s: float | None) -> None:
+        if query_id in self._queries:
+            raise ValueError(f"query {query_id} is open already; a query id is used once")
+        self._queries[query_id] = Query(query_id, wait_limit_s)
+
+    def submit(self, spec: WorkSpec) -> None:
+        work = self._enter(spec)
+        if work is not None:
+            self.dispatch.place(work)
+
+    def restore(self, spec: WorkSpec, worker_id: WorkerId, number: int) -> None:
+        work = self._enter(spec)
+        if work is None:
+            return
+        if not work.durable:
+            raise ValueError(
+                f"work {spec.key.work_id} is bound to a session that is gone; only durable work is restored"
+            )
+        work.number = number
+        self._put_out_of_reach(self._bind(work, worker_id, None))
+
+    def seal(self, query_id: QueryId) -> None:
+        query = self._queries.get(query_id)
+        if query is not None:
+            query.sealed = True
+            self._end_if_finished(query)
+
+    def cancel_query(self, query_id: QueryId, reason: str) -> None:
+        """Cancels a query; one that has ended already is fine."""
+        query = self._queries.get(query_id)
+        if query is not None:
+            self._end(query, Outcome.CANCELED, WorkError(ErrorCode.CANCELED, reason, retryable=False))
+
+    def cancel_work(self, key: WorkKey) -> None:
+        """Cancels one work; one that has ended already is fine."""
+        query = self._queries.get(key.query_id)
+        work = query.works.get(key) if query is not None else None
+        if query is None or work is None or work.state in WORK_TABLE.terminal:
+            return
+        if work.state is WorkState.PENDING:
+            self.dispatch.withdraw(work)
+        self._move(work, WorkTrigger.CANCEL)
+        self._cancel_fetches(work)
+        if work.current is not None:
+            self._close(work.current)
+        query.unfinished -= 1
+        self._end_if_finished(query)
+
+    def wait_ended(self, lane: LaneKey, query_id: QueryId, who_is_there: str) -> None:
+        """No worker came in the time that the query gave."""
+        query = self._queries[query_id]
+        tenant, kind = lane
+        message = (
+            f"no worker takes {kind} work of tenant {tenant!r}, waited {query.wait_limit_s:g} s; {who_is_there}; "
+            "start a worker that takes it, or ask again later"
+        )
+        self._end(query, Outcome.FAILED, WorkError(ErrorCode.NO_WORKER, message))
+
+    # What workers say of attempts
+
+    def accepted(self, session: Session, attempt_id: AttemptId) -> None:
+        attempt = self._heard(session, attempt_id, WorkTrigger.ACCEPT)
+        if attempt is not None:
+            self._desk.counters["accepted"] += 1
+            self._move(attempt.work, WorkTrigger.ACCEPT)
+            self._report(attempt.work, attempt)
+            if attempt.work.spec.policy.resident:
+                self._give_back_credit(attempt, session)
+                self.dispatch.credit_changed(session)
+
+    def progressed(self, session: Session, attempt_id: AttemptId, fraction: float) -> None:
+        if attempt_id in session.attempts:
+            self._desk.do(ReportProgress(attempt_id, fraction))
+        elif attempt_id not in session.closing:
+            raise PeerError(f"progress of {attempt_id}, which is not on this session")
+
+    def ready(self, session: Session, attempt_id: AttemptId, artifact: Artifact) -> None:
+        attempt = self._heard(session, attempt_id, WorkTrigger.READY)
+        if attempt is None:
+            return
+        self._move(attempt.work, WorkTrigger.READY)
+        if attempt_id not in attempt.work.query.fetches:
+            attempt.work.query.fetches[attempt_id] = None
+            self._desk.do(FetchArtifact(attempt_id, attempt.worker_id, artifact))
+
+    def rejected(self, session: Session, attempt_id: AttemptId, *, final: WorkError | None) -> None:
+        attempt = self._heard_end(session, attempt_id, WorkTrigger.REJECT)
+        if attempt is not None:
+            self._desk.counters["rejected"] += 1
+            self._retry(attempt, WorkTrigger.REJECT, final, counts=False)
+        self.dispatch.credit_changed(session)
+
+    def returned(self, session: Session, attempt_id: AttemptId) -> None:
+        attempt = self._heard_end(session, attempt_id, WorkTrigger.RETURN)
+        if attempt is not None:
+            self._retry(attempt, WorkTrigger.RETURN, None, counts=False)
+        self.dispatch.credit_changed(session)
+
+    def failed(self, session: Session, attempt_id: AttemptId, error: WorkError) -> None:
+        attempt = self._heard_end(session, attempt_id, WorkTrigger.FAIL)
+        if attempt is not None:
+            self._retry(attempt, WorkTrigger.FAIL, error)
+        self.dispatch.credit_changed(session)
+
+    def canceled(self, session: Session, attempt_id: AttemptId) -> None:
+        if attempt_id not in session.closing:
+            raise PeerError(f"{attempt_id} was canceled, which nobody asked for")
+        self._forget_closing(session, attempt_id)
+        self.dispatch.credit_changed(session)
+
+    def artifact_lost(self, session: Session, attempt_id: AttemptId, reason: str) -> None:
+        """An unacknowledged result is gone. It may cross our acknowledgement, so an unknown one is fine."""
+        if attempt_id not in session.attempts and attempt_id not in session.closing:
+            self._desk.counters["artifact_lost_late"] += 1
+            return
+        attempt = self._heard_end(session, attempt_id, WorkTrigger.ARTIFACT_LOST)
+        if attempt is not None:
+            error = WorkError(ErrorCode.UNAVAILABLE, f"worker {session.worker_id} lost the result: {reason}")
+            self._retry(attempt, WorkTrigger.ARTIFACT_LOST, error)
+        self.dispatch.credit_changed(session)
+
+    # What fetches say
+
+    def fetch_succeeded(self, attempt_id: AttemptId) -> None:
+        """The first verified result of a work is committed; any other is dropped."""
+        query = self._queries.get(attempt_id.key.query_id)
+        if query is None or attempt_id not in query.fetches:
+            self._desk.counters["results_dropped"] += 1
+            self._desk.do(DropResult(attempt_id))
+            return
+        del query.fetches[attempt_id]
+        work = query.works[attempt_id.key]
+        if work.spec.policy.held:
+            self._serve(work, attempt_id)
+        else:
+            self._commit(work, attempt_id)
+
+    def fetch_failed(self, attempt_id: AttemptId, error: WorkError) -> None:
+        query = self._queries.get(attempt_id.key.query_id)
+        if query is None or attempt_id not in query.fetches:
+            return
+        del query.fetches[attempt_id]
+        work = query.works[attempt_id.key]
+        attempt = work.current
+        if attempt is None or attempt.attempt_id != attempt_id or work.state is not WorkState.READY:
+            return
+        self._close(attempt)
+        self._retry(attempt, WorkTrigger.FETCH_FAIL, error)
+
+    # What the roster says
+
+    def session_lost(self, session: Session, reason: str) -> None:
+        """The session is gone, and out of rotation already. Session-bound work moves, durable work waits."""
+        attempts = list(session.attempts.values())
+        session.attempts.clear()
+        session.closing.clear()
+        session.outstanding = 0
+        for attempt in attempts:
+            attempt.session = None
+        error = WorkError(ErrorCode.UNAVAILABLE, f"worker {session.worker_id} was lost: {reason}")
+        for attempt in attempts:
+            if attempt.work.query.ended:
+                continue
+            if attempt.work.durable:
+                self._put_out_of_reach(attempt)
+            else:
+                self._retry(attempt, WorkTrigger.LOSE, error)
+
+    def worker_back(self, session: Session, holdings: Iterable[Holding]) -> None:
+        """A worker has registered with what it still holds; the rest of what it had is lost."""
+        waiting = self._unreachable.pop(session.worker_id, {})
+        for holding in holdings:
+            attempt = waiting.pop(holding.attempt, None)
+            if attempt is not None:
+                self._resume(attempt, session, holding.state)
+            elif self._owns_durable:
+                self._cancel_unknown(session, holding.attempt)
+        error = WorkError(ErrorCode.UNAVAILABLE, f"worker {session.worker_id} came back without it")
+        for attempt in waiting.values():
+            self._desk.deadlines.cancel(LeaseTimer(attempt.attempt_id))
+            self._retry(attempt, WorkTrigger.LOSE, error, counts=False)
+
+    def lease_ended(self, attempt_id: AttemptId) -> None:
+        query = self._queries[attempt_id.key.query_id]
+        attempt = query.live[attempt_id]
+        self._take_from_unreachable(attempt)
+        self._retry(attempt, WorkTrigger.LEASE_END, None, counts=False)
+
+    # Inside: attempts
+
+    def _enter(self, spec: WorkSpec) -> Work | None:
+        query = self._queries.get(spec.key.query_id)
+        if query is None:
+            self._desk.do(RefuseWork(spec.key, "its query has ended"))
+        elif query.sealed:
+            self._desk.do(RefuseWork(spec.key, "its query was sealed"))
+        elif spec.key in query.works:
+            self._desk.do(RefuseWork(spec.key, "it was submitted before"))
+        else:
+            work = query.works[spec.key] = Work(spec, query, self.dispatch.lane_for(spec))
+            query.unfinished += 1
+            query.durable = query.durable or work.durable
+            return work
+        return None
+
+    def _assign(self, work: Work, session: Session) -> None:
+        """The dispatcher found a worker with credit for a pending work."""
+        self.dispatch.withdraw(work)
+        self._move(work, WorkTrigger.ASSIGN)
+        work.number += 1
+        attempt = self._bind(work, session.worker_id, session)
+        session.attempts[attempt.attempt_id] = attempt
+        session.outstanding += 1
+        self._desk.send(session, AssignWork(work.spec, work.number))
+
+    def _bind(self, work: Work, worker_id: WorkerId, session: Session | None) -> Attempt:
+        attempt = Attempt(AttemptId(work.key, work.number), work, worker_id, session, session is not None)
+        work.current = attempt
+        work.query.live[attempt.attempt_id] = attempt
+        self.dispatch.host(work, worker_id)
+        return attempt
+
+    def _unbind(self, attempt: Attempt) -> None:
+        """The attempt is no longer its work's current one."""
+        attempt.work.current = None
+        del attempt.work.query.live[attempt.attempt_id]
+        self.dispatch.unhost(attempt.work, attempt.worker_id)
+
+    def _close(self, attempt: Attempt) -> None:
+        """Gives up a current attempt: the worker is told, and its end is awaited."""
+        self._unbind(attempt)
+        session = attempt.session
+        if session is None:
+            self._take_from_unreachable(attempt)
+        else:
+            self._await_end(attempt, session)
+            self._desk.send(session, CancelWork(attempt.attempt_id))
+
+    def _await_end(self, attempt: Attempt, session: Session) -> None:
+        del session.attempts[attempt.attempt_id]
+        session.closing[attempt.attempt_id] = attempt.takes_credit
+
+    def _forget_attempt(self, attempt: Attempt, session: Session) -> None:
+        """Its end was heard, or said by us: it keeps no credit and no record."""
+        self._give_back_credit(attempt, session)
+        del session.attempts[attempt.attempt_id]
+
+    def _forget_closing(self, session: Session, attempt_id: AttemptId) -> None:
+        if session.closing.pop(attempt_id):
+            session.outstanding -= 1
+
+    def _give_back_credit(self, attempt: Attempt, session: Session) -> None:
+        if attempt.takes_credit:
+            attempt.takes_credit = False
+            session.outstanding -= 1
+
+    def _heard(self, session: Session, attempt_id: AttemptId, trigger: WorkTrigger) -> Attempt | None:
+        """The attempt a message is about; None if we have given it up and the message no longer matters."""
+        if attempt_id in session.closing:
+            return None
+        attempt = session.attempts.get(attempt_id)
+        if attempt is None:
+            raise PeerError(f"{trigger} of {attempt_id}, which is not on this session")
+        if not WORK_TABLE.allows(attempt.work.state, trigger):
+            raise PeerError(f"{trigger} of {attempt_id}, which is {attempt.work.state}")
+        return attempt
+
+    def _heard_end(self, session: Session, attempt_id: AttemptId, trigger: WorkTrigger) -> Attempt | None:
+        """The same for a message that is the attempt's end."""
+        attempt = self._heard(session, attempt_id, trigger)
+        if attempt is None:
+            self._forget_closing(session, attempt_id)
+        else:
+            self._forget_attempt(attempt, session)
+        return attempt
+
+    def _retry(self, attempt: Attempt, trigger: WorkTrigger, error: WorkError | None, *, counts: bool = True) -> None:
+        """The work is pending again and goes to another worker at once, or its query has failed."""
+        work = attempt.work
+        self._desk.counters[f"retried: {trigger}"] += 1
+        self._move(work, trigger)
+        if work.current is attempt:
+            self._unbind(attempt)
+        if counts:
+            work.failures += 1
+            work.avoid = attempt.worker_id
+        if error is not None and not error.retryable:
+            self._give_up(work, error)
+        elif work.failures >= work.spec.policy.max_failures:
+            last = error.message if error is not None else "its lease ended"
+            message = f"work {work.key.work_id} failed {work.failures} times, the last time: {last}"
+            self._give_up(work, WorkError(ErrorCode.ATTEMPTS_EXHAUSTED, message, retryable=False))
+        else:
+            self.dispatch.place(work)
+            self._report(work, None)
+
+    def _give_up(self, work: Work, error: WorkError) -> None:
+        self._move(work, WorkTrigger.GIVE_UP)
+        self._report(work, None)
+        self._end(work.query, Outcome.FAILED, error)
+
+    def _move(self, work: Work, trigger: WorkTrigger) -> None:
+        work.state = WORK_TABLE.next(work.state, trigger)
+
+    def _report(self, work: Work, attempt: Attempt | None) -> None:
+        if work.durable:
+            worker_id = attempt.worker_id if attempt is not None else None
+            self._desk.do(ReportDurable(AttemptId(work.key, work.number), work.state, worker_id))
+
+    # Inside: results
+
+    def _commit(self, work: Work, attempt_id: AttemptId) -> None:
+        query = work.query
+        if work.state is WorkState.PENDING:
+            self.dispatch.withdraw(work)
+        self._move(work, WorkTrigger.COMMIT)
+        self._desk.do(DeliverResult(attempt_id))
+        self._cancel_fetches(work)
+        attempt = work.current
+        if attempt is not None:
+            session = attempt.session
+            if attempt.attempt_id == attempt_id and session is not None:
+                self._unbind(attempt)
+                self._acknowledge(attempt, session)
+                self._forget_attempt(attempt, session)
+                self.dispatch.credit_changed(session)
+            else:
+                self._close(attempt)
+        self._report(work, None)
+        query.unfinished -= 1
+        self._end_if_finished(query)
+
+    def _serve(self, work: Work, attempt_id: AttemptId) -> None:
+        attempt, session = work.current, work.current.session if work.current is not None else None
+        if work.state is not WorkState.READY or attempt is None or session is None or attempt.attempt_id != attempt_id:
+            self._desk.do(DropResult(attempt_id))
+            return
+        self._move(work, WorkTrigger.SERVE)
+        self._desk.do(DeliverResult(attempt_id))
+        self._acknowledge(attempt, session)
+        self._give_back_credit(attempt, session)
+        self._report(work, attempt)
+        self.dispatch.credit_changed(session)
+
+    def _acknowledge(self, attempt: Attempt, session: Session) -> None:
+        self._desk.send(session, ArtifactAck(attempt.attempt_id))
+
+    def _cancel_fetches(self, work: Work) -> None:
+        for number in range(1, work.number + 1):
+            attempt_id = AttemptId(work.key, number)
+            if work.query.fetches.pop(attempt_id, attempt_id) is None:
+                self._desk.do(CancelFetch(attempt_id))
+
+    # Inside: durable work
+
+    def _put_out_of_reach(self, attempt: Attempt) -> None:
+        self._move(attempt.work, WorkTrigger.DETACH)
+        attempt.takes_credit = False
+        self._unreachable.setdefault(attempt.worker_id, {})[attempt.attempt_id] = attempt
+        lease_s = attempt.work.spec.policy.lease_s
+        if lease_s is not None:
+            self._desk.deadlines.set(LeaseTimer(attempt.attempt_id), self._desk.now + lease_s)
+        self._report(attempt.work, attempt)
+
+    def _take_from_unreachable(self, attempt: Attempt) -> None:
+        self._desk.deadlines.cancel(LeaseTimer(attempt.attempt_id))
+        attempts = self._unreachable[attempt.worker_id]
+        del attempts[attempt.attempt_id]
+        if not attempts:
+            del self._unreachable[attempt.worker_id]
+
+    def _resume(self, attempt: Attempt, session: Session, state: HeldState) -> None:
+        self._desk.deadlines.cancel(LeaseTimer(attempt.attempt_id))
+        serving = state is HeldState.SERVING
+        self._move(attempt.work, WorkTrigger.RESUME_SERVING if serving else WorkTrigger.RESUME)
+        attempt.session = session
+        session.attempts[attempt.attempt_id] = attempt
+        self._report(attempt.work, attempt)
+
+    def _cancel_unknown(self, session: Session, attempt_id: AttemptId) -> None:
+        """A worker holds what its owner gave up or gave to another; it is told to let go."""
+        self._desk.counters["holdings_canceled"] += 1
+        session.closing[attempt_id] = False
+        self._desk.send(session, CancelWork(attempt_id))
+
+    # Inside: queries
+
+    def _end_if_finished(self, query: Query) -> None:
+        if query.sealed and not query.unfinished and not query.ended:
+            self._end(query, Outcome.SUCCEEDED, None)
+
+    def _end(self, query: Query, outcome: Outcome, error: WorkError | None) -> None:
+        query.ended = True
+        del self._queries[query.query_id]
+        self.dispatch.forget(query)
+        sessions: dict[Session, None] = {}
+        for attempt in list(query.live.values()):
+            out_of_reach = attempt.work.state is WorkState.UNREACHABLE
+            self._move(attempt.work, WorkTrigger.CANCEL)
+            self._unbind(attempt)
+            if out_of_reach:
+                self._take_from_unreachable(attempt)
+            elif attempt.session is not None:
+                self._await_end(attempt, attempt.session)
+                sessions[attempt.session] = None
+        for session in sessions:
+            self._desk.send(session, CancelQuery(query.query_id))
+        for attempt_id in query.fetches:
+            self._desk.do(CancelFetch(attempt_id))
+        query.fetches.clear()
+        self._desk.counters[f"queries {outcome}"] += 1
+        self._desk.do(EndQuery(query.query_id, outcome, error))

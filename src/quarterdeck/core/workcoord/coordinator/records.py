@@ -1,0 +1,95 @@
+"""The mutable records of a coordinator's machine. Only the machine and its dispatcher change them."""
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from quarterdeck.core.ids import QueryId, SessionId, WorkerId
+from quarterdeck.core.workcoord.coordinator.tables import WorkerState, WorkState
+from quarterdeck.core.workcoord.liveness import PeerWatch
+from quarterdeck.core.workcoord.model import AttemptId, Binding, WorkerInfo, WorkerStatus, WorkKey, WorkSpec
+
+if TYPE_CHECKING:
+    from quarterdeck.core.workcoord.coordinator.lane import Lane, TicketQueue
+
+
+@dataclass(slots=True, eq=False)
+class Query:
+    """A question and the works it was broken into. It is forgotten, with all of them, when it ends."""
+
+    query_id: QueryId
+    wait_limit_s: float | None
+    sealed: bool = False
+    ended: bool = False
+    durable: bool = False
+    unfinished: int = 0
+    works: dict[WorkKey, "Work"] = field(default_factory=dict[WorkKey, "Work"])
+    live: dict[AttemptId, "Attempt"] = field(default_factory=dict[AttemptId, "Attempt"])
+    """The current attempts of its works, wherever they are."""
+    fetches: dict[AttemptId, None] = field(default_factory=dict[AttemptId, None])
+    """Fetches under way, also of attempts that are no longer current."""
+    lanes: dict["Lane", None] = field(default_factory=dict["Lane", None])
+    """Where works of it are pending."""
+
+
+@dataclass(slots=True, eq=False)
+class Work:
+    spec: WorkSpec
+    query: Query
+    lane: "Lane"
+    state: WorkState = WorkState.PENDING
+    number: int = 0
+    """The number of the latest attempt."""
+    failures: int = 0
+    current: "Attempt | None" = None
+    avoid: WorkerId | None = None
+    """Where it failed last: not there again while there is another."""
+    since: float = 0.0
+    """Since when it is pending."""
+    ticket: int = 0
+    """The number of its valid place in line; 0 when it stands in none."""
+    queues: tuple["TicketQueue", ...] = ()
+
+    @property
+    def key(self) -> WorkKey:
+        return self.spec.key
+
+    @property
+    def durable(self) -> bool:
+        return self.spec.policy.binding is Binding.DURABLE
+
+
+@dataclass(slots=True, eq=False)
+class Attempt:
+    attempt_id: AttemptId
+    work: Work
+    worker_id: WorkerId
+    session: "Session | None"
+    """None while a durable attempt's worker is out of reach."""
+    takes_credit: bool
+
+
+@dataclass(slots=True, eq=False)
+class Session:
+    session_id: SessionId
+    worker: WorkerInfo
+    watch: PeerWatch
+    state: WorkerState = WorkerState.ABSENT
+    status: WorkerStatus = field(default_factory=lambda: WorkerStatus(accepting_work=False))
+    credit: int = 0
+    outstanding: int = 0
+    throttled_until: float = 0.0
+    attempts: dict[AttemptId, Attempt] = field(default_factory=dict[AttemptId, Attempt])
+    """The current attempts it has."""
+    closing: dict[AttemptId, bool] = field(default_factory=dict[AttemptId, bool])
+    """Attempts we have given up and whose end has not been heard; True for those that keep their credit until then."""
+    lanes: "deque[Lane]" = field(default_factory=deque["Lane"])
+    """The lanes it is in rotation for; none when it is not. Turned as they are served, so that each has its turn."""
+
+    @property
+    def worker_id(self) -> WorkerId:
+        return self.worker.worker_id
+
+    @property
+    def free(self) -> int:
+        return self.credit - self.outstanding

@@ -1,0 +1,153 @@
+"""What may happen to a work, and to a worker, in a coordinator's eyes."""
+
+from enum import StrEnum
+from types import MappingProxyType
+
+from quarterdeck.core.workcoord.table import TransitionTable
+
+
+class WorkState(StrEnum):
+    """How far a work has come. The state is that of its current attempt; without one it is pending or ended."""
+
+    PENDING = "pending"
+    ASSIGNED = "assigned"
+    ACCEPTED = "accepted"
+    READY = "ready"
+    SERVING = "serving"
+    UNREACHABLE = "unreachable"
+    DONE = "done"
+    CANCELED = "canceled"
+    FAILED = "failed"
+
+
+class WorkTrigger(StrEnum):
+    """Why a work changes state."""
+
+    ASSIGN = "assign"
+    ACCEPT = "accept"
+    REJECT = "reject"
+    RETURN = "return"
+    READY = "ready"
+    FAIL = "fail"
+    FETCH_FAIL = "fetch fail"
+    ARTIFACT_LOST = "artifact lost"
+    LOSE = "lose worker"
+    COMMIT = "commit"
+    SERVE = "serve"
+    DETACH = "detach"
+    RESUME = "resume"
+    RESUME_SERVING = "resume serving"
+    LEASE_END = "lease end"
+    CANCEL = "cancel"
+    GIVE_UP = "give up"
+
+
+_W, _T = WorkState, WorkTrigger
+
+WORK_TABLE = TransitionTable(
+    name="work",
+    initial=_W.PENDING,
+    terminal=frozenset({_W.DONE, _W.CANCELED, _W.FAILED}),
+    moves=MappingProxyType(
+        {
+            (_W.PENDING, _T.ASSIGN): _W.ASSIGNED,
+            (_W.ASSIGNED, _T.ACCEPT): _W.ACCEPTED,
+            (_W.ACCEPTED, _T.READY): _W.READY,
+            (_W.READY, _T.COMMIT): _W.DONE,
+            # Back to the start, one attempt spent.
+            (_W.ASSIGNED, _T.REJECT): _W.PENDING,
+            (_W.ACCEPTED, _T.RETURN): _W.PENDING,
+            (_W.ACCEPTED, _T.FAIL): _W.PENDING,
+            (_W.READY, _T.FETCH_FAIL): _W.PENDING,
+            (_W.READY, _T.ARTIFACT_LOST): _W.PENDING,
+            (_W.ASSIGNED, _T.LOSE): _W.PENDING,
+            (_W.ACCEPTED, _T.LOSE): _W.PENDING,
+            (_W.READY, _T.LOSE): _W.PENDING,
+            # A fetch that outlived its session came through: it counts, whatever became of the attempt.
+            (_W.PENDING, _T.COMMIT): _W.DONE,
+            (_W.ASSIGNED, _T.COMMIT): _W.DONE,
+            (_W.ACCEPTED, _T.COMMIT): _W.DONE,
+            (_W.UNREACHABLE, _T.COMMIT): _W.DONE,
+            # Durable work: held results are served, and a lost session is no end.
+            (_W.READY, _T.SERVE): _W.SERVING,
+            (_W.SERVING, _T.ARTIFACT_LOST): _W.PENDING,
+            (_W.ASSIGNED, _T.DETACH): _W.UNREACHABLE,
+            (_W.ACCEPTED, _T.DETACH): _W.UNREACHABLE,
+            (_W.READY, _T.DETACH): _W.UNREACHABLE,
+            (_W.SERVING, _T.DETACH): _W.UNREACHABLE,
+            (_W.PENDING, _T.DETACH): _W.UNREACHABLE,
+            (_W.UNREACHABLE, _T.RESUME): _W.ACCEPTED,
+            (_W.UNREACHABLE, _T.RESUME_SERVING): _W.SERVING,
+            (_W.UNREACHABLE, _T.LOSE): _W.PENDING,
+            (_W.UNREACHABLE, _T.LEASE_END): _W.PENDING,
+            # The ends that are not success.
+            (_W.PENDING, _T.CANCEL): _W.CANCELED,
+            (_W.ASSIGNED, _T.CANCEL): _W.CANCELED,
+            (_W.ACCEPTED, _T.CANCEL): _W.CANCELED,
+            (_W.READY, _T.CANCEL): _W.CANCELED,
+            (_W.SERVING, _T.CANCEL): _W.CANCELED,
+            (_W.UNREACHABLE, _T.CANCEL): _W.CANCELED,
+            (_W.PENDING, _T.GIVE_UP): _W.FAILED,
+        }
+    ),
+)
+
+
+class WorkerState(StrEnum):
+    """Whether a worker is there and takes work. Only an accepting one is in rotation."""
+
+    ABSENT = "absent"
+    PAUSED = "paused"
+    ACCEPTING = "accepting"
+    THROTTLED = "throttled"
+    LATE = "late"
+    DRAINING = "draining"
+
+
+class WorkerTrigger(StrEnum):
+    """Why a worker changes state."""
+
+    JOIN = "join"
+    OPEN = "open"
+    CLOSE = "close"
+    THROTTLE = "throttle"
+    THROTTLE_END = "throttle end"
+    MISS = "miss beats"
+    BEAT = "beat again"
+    DRAIN = "drain"
+    LOSE = "lose"
+
+
+_S, _R = WorkerState, WorkerTrigger
+
+WORKER_TABLE = TransitionTable(
+    name="worker",
+    initial=_S.ABSENT,
+    terminal=frozenset(),
+    moves=MappingProxyType(
+        {
+            (_S.ABSENT, _R.JOIN): _S.PAUSED,
+            (_S.PAUSED, _R.OPEN): _S.ACCEPTING,
+            (_S.ACCEPTING, _R.CLOSE): _S.PAUSED,
+            (_S.THROTTLED, _R.CLOSE): _S.PAUSED,
+            (_S.ACCEPTING, _R.THROTTLE): _S.THROTTLED,
+            (_S.THROTTLED, _R.THROTTLE): _S.THROTTLED,
+            (_S.PAUSED, _R.THROTTLE): _S.PAUSED,
+            (_S.DRAINING, _R.THROTTLE): _S.DRAINING,
+            (_S.THROTTLED, _R.THROTTLE_END): _S.ACCEPTING,
+            (_S.ACCEPTING, _R.MISS): _S.LATE,
+            (_S.PAUSED, _R.MISS): _S.LATE,
+            (_S.THROTTLED, _R.MISS): _S.LATE,
+            (_S.DRAINING, _R.MISS): _S.DRAINING,
+            (_S.LATE, _R.BEAT): _S.PAUSED,
+            (_S.PAUSED, _R.DRAIN): _S.DRAINING,
+            (_S.ACCEPTING, _R.DRAIN): _S.DRAINING,
+            (_S.THROTTLED, _R.DRAIN): _S.DRAINING,
+            (_S.PAUSED, _R.LOSE): _S.ABSENT,
+            (_S.ACCEPTING, _R.LOSE): _S.ABSENT,
+            (_S.THROTTLED, _R.LOSE): _S.ABSENT,
+            (_S.LATE, _R.LOSE): _S.ABSENT,
+            (_S.DRAINING, _R.LOSE): _S.ABSENT,
+        }
+    ),
+)

@@ -1,0 +1,50 @@
+"""The things a coordinator's machine waits for, as keys of its deadlines."""
+
+from dataclasses import dataclass
+
+from quarterdeck.core.ids import QueryId, SessionId
+from quarterdeck.core.workcoord.model import AttemptId, WorkKind
+
+
+@dataclass(frozen=True, slots=True)
+class SessionTimer:
+    """A beat to send, or a worker that has been silent."""
+
+    session_id: SessionId
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottleTimer:
+    session_id: SessionId
+
+
+@dataclass(frozen=True, slots=True)
+class SpillTimer:
+    """A work has waited long enough for its home worker."""
+
+    lane: tuple[str, WorkKind]
+
+
+@dataclass(frozen=True, slots=True)
+class BacklogTimer:
+    """More works without a home are to be placed."""
+
+    lane: tuple[str, WorkKind]
+
+
+@dataclass(frozen=True, slots=True)
+class WaitTimer:
+    """A query has waited as long as it may for any worker at all."""
+
+    lane: tuple[str, WorkKind]
+    query_id: QueryId
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseTimer:
+    """An unreachable durable attempt has waited long enough for its worker."""
+
+    attempt: AttemptId
+
+
+Timer = SessionTimer | ThrottleTimer | SpillTimer | BacklogTimer | WaitTimer | LeaseTimer

@@ -1,0 +1,106 @@
+"""What a worker's machine is told. Past tense: it has happened, the machine decides what follows."""
+
+from dataclasses import dataclass
+
+from quarterdeck.core.ids import SessionId
+from quarterdeck.core.workcoord.messages import CoordinatorMessage, Registered
+from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError
+
+# From the sessions
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOpened:
+    """A coordinator took our registration."""
+
+    registered: Registered
+
+
+@dataclass(frozen=True, slots=True)
+class MessageReceived:
+    session_id: SessionId
+    message: CoordinatorMessage
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLost:
+    session_id: SessionId
+    reason: str
+
+
+# From the executors
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionProgressed:
+    attempt: AttemptId
+    fraction: float
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionSucceeded:
+    attempt: AttemptId
+    artifact: Artifact
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionFailed:
+    attempt: AttemptId
+    error: WorkError
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionStopped:
+    """It ended because it was told to; nothing of it runs any more."""
+
+    attempt: AttemptId
+
+
+@dataclass(frozen=True, slots=True)
+class ResultEvicted:
+    """Something else needed the room: this artifact, or held result, is going."""
+
+    attempt: AttemptId
+
+
+# From the process
+
+
+@dataclass(frozen=True, slots=True)
+class DrainRequested:
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptingChanged:
+    """Whether new work is welcome: not while the worker is reserved for somebody, or short of something."""
+
+    accepting: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PressureRose:
+    """New work should hold off for a while."""
+
+    for_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class TimePassed:
+    """The time that `next_deadline` named has come."""
+
+
+Event = (
+    SessionOpened
+    | MessageReceived
+    | SessionLost
+    | ExecutionProgressed
+    | ExecutionSucceeded
+    | ExecutionFailed
+    | ExecutionStopped
+    | ResultEvicted
+    | DrainRequested
+    | AcceptingChanged
+    | PressureRose
+    | TimePassed
+)

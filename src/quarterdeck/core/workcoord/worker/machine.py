@@ -1,0 +1,529 @@
+"""The worker's machine: events in, effects out. It is the one owner of its records and knows no clock and no socket.
+
+Rules it keeps, whatever peers do:
+
+- an attempt ends exactly once, and its session hears of that end while it lasts;
+- what is bound to a session stops when that session is gone, and the worker registers again only when it has stopped;
+- it never runs more than it has slots for, and its credit is never more than its room;
+- a peer that breaks the protocol is counted and loses its session; nobody else is touched.
+"""
+
+from collections import Counter, deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import assert_never
+
+from quarterdeck.core.deadlines import Deadlines
+from quarterdeck.core.ids import Fence, SessionId
+from quarterdeck.core.workcoord.liveness import PeerWatch, Silence
+from quarterdeck.core.workcoord.messages import (
+    ArtifactAck,
+    ArtifactLost,
+    AssignWork,
+    CancelQuery,
+    CancelWork,
+    CoordinatorBeat,
+    CoordinatorMessage,
+    CreditChanged,
+    CreditConfirmed,
+    DrainRequest,
+    Goodbye,
+    Register,
+    Registered,
+    RejectReason,
+    Throttled,
+    WorkAccepted,
+    WorkCanceled,
+    WorkerBeat,
+    WorkerMessage,
+    WorkFailed,
+    WorkProgressed,
+    WorkReady,
+    WorkRejected,
+    WorkReturned,
+)
+from quarterdeck.core.workcoord.model import (
+    Artifact,
+    AttemptId,
+    Binding,
+    HeldState,
+    Holding,
+    WorkerInfo,
+    WorkError,
+    WorkerStatus,
+)
+from quarterdeck.core.workcoord.peer import PeerError
+from quarterdeck.core.workcoord.worker import events as ev
+from quarterdeck.core.workcoord.worker.credit import divide
+from quarterdeck.core.workcoord.worker.effects import (
+    ClearSession,
+    CloseSession,
+    DropResult,
+    Effect,
+    FinishDrain,
+    SendToCoordinator,
+    StartExecution,
+    StopExecution,
+)
+from quarterdeck.core.workcoord.worker.records import Attempt, Session
+from quarterdeck.core.workcoord.worker.tables import ATTEMPT_TABLE, AttemptState, AttemptTrigger
+from quarterdeck.core.workcoord.worker.timers import ArtifactTimer, DrainTimer, SessionTimer, Timer
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerConfig:
+    """How a worker's machine behaves."""
+
+    info: WorkerInfo
+    artifact_ttl_s: float = 600.0
+    """How long a result waits for its acknowledgement. Shorter frees the disk sooner after a coordinator was lost in an
+    unusual way; too short makes slow fetches start over."""
+    artifact_linger_s: float = 30.0
+    """How long it stays after that, or after its session is gone, for a fetch that is under way."""
+    drain_max_s: float = 300.0
+    """How long draining waits for what runs. After that it is stopped, and done again elsewhere."""
+
+
+class WorkerMachine:
+    """Give it events with the time they happened, execute the effects it returns, and wake it at `next_deadline`."""
+
+    def __init__(self, config: WorkerConfig) -> None:
+        self.config = config
+        self.counters: Counter[str] = Counter()
+        self._now = 0.0
+        self._not_before = 0.0
+        self._effects: list[Effect] = []
+        self._deadlines: Deadlines[Timer] = Deadlines()
+        self._status = WorkerStatus(accepting_work=True)
+        self._finished = False
+        self._fence = Fence(0)
+        self._sessions: dict[SessionId, Session] = {}
+        self._attempts: dict[AttemptId, Attempt] = {}
+        self._line: deque[Attempt] = deque()
+        self._busy_slots = 0
+        self._clearing: dict[SessionId, int] = {}
+        """Sessions that are gone, and how many executions bound to them have not stopped yet."""
+
+    # What a driver calls
+
+    @property
+    def status(self) -> WorkerStatus:
+        return self._status
+
+    @property
+    def queued(self) -> int:
+        """How many attempts wait for a slot."""
+        return len(self._line)
+
+    @property
+    def busy_slots(self) -> int:
+        return self._busy_slots
+
+    def sessions(self) -> Iterator[Session]:
+        return iter(self._sessions.values())
+
+    def attempts(self) -> Iterator[Attempt]:
+        return iter(self._attempts.values())
+
+    def registration(self) -> Register:
+        """The first words to any coordinator."""
+        return Register(self.config.info, self._status, tuple(self._holdings()))
+
+    def next_deadline(self) -> float | None:
+        """When to send `TimePassed`, one for each time named; None when only events matter."""
+        return self._deadlines.next_at()
+
+    def step(self, event: ev.Event, now: float) -> list[Effect]:
+        """Takes one event and says what to do about it. A clock that went backwards counts as one that stands still."""
+        self._now = max(self._now, now)
+        self._effects = effects = []
+        match event:
+            case ev.MessageReceived(session_id, message):
+                self._message_received(session_id, message)
+            case ev.TimePassed():
+                self._time_passed()
+            case ev.ExecutionSucceeded(attempt_id, artifact):
+                self._execution_succeeded(self._attempts[attempt_id], artifact)
+            case ev.ExecutionFailed(attempt_id, error):
+                self._execution_failed(self._attempts[attempt_id], error)
+            case ev.ExecutionStopped(attempt_id):
+                self._execution_ended(self._attempts[attempt_id], AttemptTrigger.STOP, WorkCanceled(attempt_id))
+            case ev.ExecutionProgressed(attempt_id, fraction):
+                attempt = self._attempts[attempt_id]
+                if attempt.state is AttemptState.RUNNING:
+                    self._tell(attempt, WorkProgressed(attempt_id, fraction))
+            case ev.ResultEvicted(attempt_id):
+                if attempt_id in self._attempts:
+                    self._lose_result(self._attempts[attempt_id], "evicted")
+            case ev.SessionOpened(registered):
+                self._session_opened(registered)
+            case ev.SessionLost(session_id, reason):
+                session = self._sessions.get(session_id)
+                if session is not None:
+                    self._lose_session(session, reason)
+            case ev.DrainRequested(reason):
+                self._drain(reason)
+            case ev.AcceptingChanged(accepting):
+                self._accepting_changed(accepting)
+            case ev.PressureRose(for_s):
+                for session in self._sessions.values():
+                    self._send(session, Throttled(for_s))
+            case _:
+                assert_never(event)
+        return effects
+
+    # Sessions
+
+    def _session_opened(self, registered: Registered) -> None:
+        session = Session(
+            registered.session_id,
+            registered.coordinator_id,
+            registered.fence,
+            PeerWatch.begin(registered.liveness, self._now),
+        )
+        self._sessions[session.session_id] = session
+        self._deadlines.set(SessionTimer(session.session_id), session.watch.next_beat)
+        self._share_credit()
+        self._follow_leader(session)
+        # What changed between our registration and its answer was told to nobody.
+        self._send(session, WorkerBeat(self._status))
+
+    def _message_received(self, session_id: SessionId, message: CoordinatorMessage) -> None:
+        session = self._sessions.get(session_id)
+        if session is None:
+            self.counters["messages_of_old_sessions"] += 1
+            return
+        session.watch.heard(self._now)
+        try:
+            self._take(session, message)
+        except PeerError as error:
+            self.counters["protocol_errors"] += 1
+            self._break_off(session, f"it broke the protocol: {error}")
+
+    def _take(self, session: Session, message: CoordinatorMessage) -> None:
+        match message:
+            case CoordinatorBeat():
+                pass
+            case AssignWork():
+                self._assigned(session, message)
+            case ArtifactAck(attempt_id):
+                self._acknowledged(session, attempt_id)
+            case CancelWork(attempt_id):
+                self._cancel_requested(session, attempt_id)
+            case CancelQuery(query_id):
+                for attempt_id in [a for a in session.attempts if a.key.query_id == query_id]:
+                    self._cancel_requested(session, attempt_id)
+            case CreditConfirmed(credit):
+                if len(session.grants) < 2 or session.grants[1] != credit:
+                    raise PeerError(f"it confirmed a credit of {credit}, which it was not given")
+                session.grants.popleft()
+                self._share_credit()
+            case DrainRequest():
+                self._drain(f"coordinator {session.coordinator_id} asked for it")
+            case Goodbye(reason):
+                self._break_off(session, reason)
+            case _:
+                assert_never(message)
+
+    def _break_off(self, session: Session, detail: str) -> None:
+        self._do(CloseSession(session.session_id, detail))
+        self._lose_session(session, detail)
+
+    def _lose_session(self, session: Session, reason: str) -> None:
+        """Stops all that hangs on the session; what is durable goes on without anybody to report to."""
+        del self._sessions[session.session_id]
+        self._deadlines.cancel(SessionTimer(session.session_id))
+        self.counters["sessions_lost"] += 1
+        self._clearing[session.session_id] = 0
+        for attempt in list(session.attempts.values()):
+            attempt.session = None
+            attempt.takes_credit = False
+            if not attempt.durable:
+                self._orphan(attempt)
+        for attempt in self._attempts.values():
+            if attempt.bound_to == session.session_id and attempt.state is AttemptState.STOPPING:
+                self._clearing[session.session_id] += 1
+        self._clear_if_stopped(session.session_id)
+        self._share_credit()
+        self._start_next()
+        self._finish_drain_if_idle()
+
+    def _orphan(self, attempt: Attempt) -> None:
+        was_running = attempt.state is AttemptState.RUNNING
+        self._move(attempt, AttemptTrigger.ORPHAN)
+        match attempt.state:
+            case AttemptState.STOPPING if was_running:
+                self._do(StopExecution(attempt.attempt_id))
+            case AttemptState.LINGERING:
+                self._deadlines.set(ArtifactTimer(attempt.attempt_id), self._now + self.config.artifact_linger_s)
+            case _:
+                pass
+
+    def _clear_if_stopped(self, session_id: SessionId) -> None:
+        if self._clearing.get(session_id) == 0:
+            del self._clearing[session_id]
+            self._do(ClearSession(session_id))
+
+    def _follow_leader(self, session: Session) -> None:
+        """Durable work reports to whoever leads: the session with the highest fence seen."""
+        if session.fence < self._fence or not session.fence:
+            return
+        self._fence = session.fence
+        for attempt in self._attempts.values():
+            if attempt.durable and attempt.state is not AttemptState.STOPPING:
+                self._report_to(attempt, session)
+                if attempt.state is AttemptState.READY and attempt.artifact is not None:
+                    self._tell(attempt, WorkReady(attempt.attempt_id, attempt.artifact))
+
+    def _report_to(self, attempt: Attempt, session: Session) -> None:
+        if attempt.session is not None:
+            self._give_back_credit(attempt)
+            del attempt.session.attempts[attempt.attempt_id]
+        attempt.session = session
+        session.attempts[attempt.attempt_id] = attempt
+
+    # Work that coordinators give and take
+
+    def _assigned(self, session: Session, message: AssignWork) -> None:
+        spec, attempt_id = message.spec, message.attempt
+        if attempt_id in self._attempts:
+            raise PeerError(f"{attempt_id} was assigned before")
+        if spec.kind not in self.config.info.kinds or spec.tenant != self.config.info.tenant:
+            raise PeerError(f"{spec.kind} work of tenant {spec.tenant!r} was assigned, which this worker does not take")
+        if session.outstanding >= max(session.grants):
+            raise PeerError(f"{attempt_id} was assigned beyond the credit of {max(session.grants)}")
+        reason = self._reason_to_reject(session, durable=spec.policy.binding is Binding.DURABLE)
+        if reason is not None:
+            self._send(session, WorkRejected(attempt_id, reason))
+            return
+        durable = spec.policy.binding is Binding.DURABLE
+        attempt = Attempt(attempt_id, spec, session, None if durable else session.session_id)
+        self._attempts[attempt_id] = session.attempts[attempt_id] = attempt
+        session.outstanding += 1
+        self._send(session, WorkAccepted(attempt_id))
+        if spec.policy.resident:
+            self._give_back_credit(attempt)
+            self._start(attempt)
+        else:
+            self._line.append(attempt)
+            self._start_next()
+
+    def _reason_to_reject(self, session: Session, *, durable: bool) -> RejectReason | None:
+        if self._status.draining:
+            return RejectReason.DRAINING
+        if not self._status.accepting_work:
+            return RejectReason.NOT_ACCEPTING
+        if durable and session.fence < self._fence:
+            return RejectReason.FENCED
+        return None
+
+    def _acknowledged(self, session: Session, attempt_id: AttemptId) -> None:
+        """The result is safe. If it was lost meanwhile, that is on its way to the coordinator and nothing is to be done."""
+        attempt = session.attempts.get(attempt_id)
+        if attempt is None:
+            self.counters["late_acks"] += 1
+            return
+        trigger = AttemptTrigger.KEEP if attempt.spec.policy.held else AttemptTrigger.ACK
+        if not ATTEMPT_TABLE.allows(attempt.state, trigger):
+            raise PeerError(f"it acknowledged {attempt_id}, which is {attempt.state}")
+        self._move(attempt, trigger)
+        self._give_back_credit(attempt)
+        if attempt.state is AttemptState.LINGERING:
+            self._detach(attempt)
+            self._deadlines.set(ArtifactTimer(attempt_id), self._now + self.config.artifact_linger_s)
+        self._share_credit()
+        self._finish_drain_if_idle()
+
+    def _cancel_requested(self, session: Session, attempt_id: AttemptId) -> None:
+        """Stops an attempt. One that has ended is fine: its end is on its way to the coordinator."""
+        attempt = session.attempts.get(attempt_id)
+        if attempt is None:
+            self.counters["late_cancels"] += 1
+            return
+        was_running = attempt.state is AttemptState.RUNNING
+        had_result = attempt.state in (AttemptState.READY, AttemptState.SERVING)
+        self._move(attempt, AttemptTrigger.CANCEL)
+        if attempt.state is AttemptState.ENDED:
+            self._end(attempt, WorkCanceled(attempt_id), drop=had_result)
+        elif was_running:
+            self._do(StopExecution(attempt_id))
+
+    # Execution
+
+    def _start_next(self) -> None:
+        while self._line and (self._line[0].state is not AttemptState.QUEUED or self._has_slot()):
+            attempt = self._line.popleft()
+            if attempt.state is AttemptState.QUEUED:
+                self._busy_slots += 1
+                self._start(attempt)
+
+    def _has_slot(self) -> bool:
+        return self._busy_slots < self.config.info.slots
+
+    def _start(self, attempt: Attempt) -> None:
+        self._move(attempt, AttemptTrigger.START)
+        self._do(StartExecution(attempt.attempt_id, attempt.spec))
+
+    def _execution_succeeded(self, attempt: Attempt, artifact: Artifact) -> None:
+        if attempt.state is AttemptState.STOPPING:
+            self._execution_ended(attempt, AttemptTrigger.SUCCEED, WorkCanceled(attempt.attempt_id), drop=True)
+            return
+        self._free_slot(attempt)
+        self._move(attempt, AttemptTrigger.SUCCEED)
+        attempt.artifact = artifact
+        if not attempt.durable:
+            self._deadlines.set(ArtifactTimer(attempt.attempt_id), self._now + self.config.artifact_ttl_s)
+        self._tell(attempt, WorkReady(attempt.attempt_id, artifact))
+        self._start_next()
+
+    def _execution_failed(self, attempt: Attempt, error: WorkError) -> None:
+        stopping = attempt.state is AttemptState.STOPPING
+        attempt_id = attempt.attempt_id
+        end = WorkCanceled(attempt_id) if stopping else WorkFailed(attempt_id, error)
+        self._execution_ended(attempt, AttemptTrigger.FAIL, end)
+
+    def _execution_ended(
+        self, attempt: Attempt, trigger: AttemptTrigger, end: WorkerMessage, *, drop: bool = False
+    ) -> None:
+        self._free_slot(attempt)
+        self._move(attempt, trigger)
+        self._end(attempt, end, drop=drop)
+        if attempt.bound_to in self._clearing:
+            self._clearing[attempt.bound_to] -= 1
+            self._clear_if_stopped(attempt.bound_to)
+        self._start_next()
+
+    def _free_slot(self, attempt: Attempt) -> None:
+        if attempt.in_slot:
+            self._busy_slots -= 1
+
+    def _lose_result(self, attempt: Attempt, reason: str) -> None:
+        if ATTEMPT_TABLE.allows(attempt.state, AttemptTrigger.LOSE):
+            self._move(attempt, AttemptTrigger.LOSE)
+            self._end(attempt, ArtifactLost(attempt.attempt_id, reason), drop=True)
+
+    # The end of an attempt
+
+    def _move(self, attempt: Attempt, trigger: AttemptTrigger) -> None:
+        attempt.state = ATTEMPT_TABLE.next(attempt.state, trigger)
+        if attempt.state is AttemptState.ENDED:
+            del self._attempts[attempt.attempt_id]
+            self._deadlines.cancel(ArtifactTimer(attempt.attempt_id))
+
+    def _end(self, attempt: Attempt, end: WorkerMessage, *, drop: bool) -> None:
+        """It has ended: what it left is dropped, and whoever gave it hears of it."""
+        if drop:
+            self._do(DropResult(attempt.attempt_id))
+        self._give_back_credit(attempt)
+        self._tell(attempt, end)
+        self._detach(attempt)
+        self._share_credit()
+        self._finish_drain_if_idle()
+
+    def _detach(self, attempt: Attempt) -> None:
+        if attempt.session is not None:
+            del attempt.session.attempts[attempt.attempt_id]
+            attempt.session = None
+
+    def _give_back_credit(self, attempt: Attempt) -> None:
+        if attempt.takes_credit and attempt.session is not None:
+            attempt.session.outstanding -= 1
+        attempt.takes_credit = False
+
+    def _share_credit(self) -> None:
+        info = self.config.info
+        for session, credit in divide(info.slots + info.queue_places, self._sessions.values()):
+            session.grants.append(credit)
+            self._send(session, CreditChanged(credit))
+
+    # Draining and accepting
+
+    def _accepting_changed(self, accepting: bool) -> None:
+        if not self._status.draining and accepting != self._status.accepting_work:
+            self._set_status(WorkerStatus(accepting_work=accepting))
+
+    def _set_status(self, status: WorkerStatus) -> None:
+        self._status = status
+        for session in self._sessions.values():
+            self._send(session, WorkerBeat(status))
+
+    def _drain(self, reason: str) -> None:
+        """Takes nothing new, hands back what has not begun, and lets what runs finish."""
+        if self._status.draining:
+            return
+        self.counters["drains"] += 1
+        self._set_status(WorkerStatus(accepting_work=False, draining=True))
+        self._deadlines.set(DrainTimer(), self._now + self.config.drain_max_s)
+        line, self._line = self._line, deque()
+        for attempt in line:
+            if attempt.state is AttemptState.QUEUED:
+                self._move(attempt, AttemptTrigger.RETURN)
+                self._end(attempt, WorkReturned(attempt.attempt_id), drop=False)
+        self._finish_drain_if_idle()
+
+    def _finish_drain_if_idle(self) -> None:
+        waiting = (AttemptState.RUNNING, AttemptState.STOPPING, AttemptState.READY)
+        if self._status.draining and not any(a.state in waiting and not a.durable for a in self._attempts.values()):
+            self._finish(clean=True)
+
+    def _finish(self, *, clean: bool) -> None:
+        if self._finished:
+            return
+        self._finished = True
+        self._deadlines.cancel(DrainTimer())
+        for session in list(self._sessions.values()):
+            self._send(session, Goodbye("drained" if clean else "the time for draining ran out"))
+            self._break_off(session, "drained")
+        self._do(FinishDrain(clean))
+
+    # Time
+
+    def _time_passed(self) -> None:
+        """Handles one due timer; more may be due, and `next_deadline` says so."""
+        due = self._deadlines.pop_due(self._now)
+        if due is None:
+            return
+        timer, at = due
+        match timer:
+            case SessionTimer(session_id):
+                session = self._sessions[session_id]
+                if self._now - at > session.watch.policy.interval_s:
+                    self.counters["own_pauses"] += 1
+                    self._not_before = self._now
+                self._look_at(session)
+            case ArtifactTimer(attempt_id):
+                self.counters["artifacts_expired"] += 1
+                self._lose_result(self._attempts[attempt_id], "expired")
+            case DrainTimer():
+                self._finish(clean=False)
+            case _:
+                assert_never(timer)
+
+    def _look_at(self, session: Session) -> None:
+        watch = session.watch
+        if watch.judge(self._now, self._not_before) is Silence.LOST:
+            silent_s = watch.silence_s(self._now, self._not_before)
+            self._break_off(session, f"nothing heard for {silent_s:.1f} s")
+            return
+        if watch.take_beat(self._now):
+            self._send(session, WorkerBeat(self._status))
+        self._deadlines.set(SessionTimer(session.session_id), watch.next_look(self._not_before))
+
+    # Inside
+
+    def _holdings(self) -> Iterator[Holding]:
+        for attempt in self._attempts.values():
+            if attempt.durable and attempt.state is not AttemptState.STOPPING:
+                serving = attempt.state is AttemptState.SERVING
+                yield Holding(attempt.attempt_id, HeldState.SERVING if serving else HeldState.RUNNING)
+
+    def _do(self, effect: Effect) -> None:
+        self._effects.append(effect)
+
+    def _send(self, session: Session, message: WorkerMessage) -> None:
+        self._effects.append(SendToCoordinator(session.session_id, message))
+
+    def _tell(self, attempt: Attempt, message: WorkerMessage) -> None:
+        """Tells the session the attempt reports to; one that has none is told of it when a leader asks."""
+        if attempt.session is not None:
+            self._send(attempt.session, message)

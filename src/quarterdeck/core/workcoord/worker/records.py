@@ -1,0 +1,52 @@
+"""The mutable records of a worker's machine."""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from quarterdeck.core.ids import CoordinatorId, Fence, SessionId
+from quarterdeck.core.workcoord.liveness import PeerWatch
+from quarterdeck.core.workcoord.model import Artifact, AttemptId, Binding, WorkSpec
+from quarterdeck.core.workcoord.worker.tables import AttemptState
+
+
+@dataclass(slots=True, eq=False)
+class Session:
+    session_id: SessionId
+    coordinator_id: CoordinatorId
+    fence: Fence
+    watch: PeerWatch
+    grants: deque[int] = field(default_factory=lambda: deque([0]))
+    """The credit the coordinator confirmed last, then those it has not confirmed yet, oldest first."""
+    outstanding: int = 0
+    attempts: dict[AttemptId, "Attempt"] = field(default_factory=dict[AttemptId, "Attempt"])
+
+    @property
+    def granted(self) -> int:
+        """What we want it to keep to."""
+        return self.grants[-1]
+
+    @property
+    def exposure(self) -> int:
+        """How many attempts it may have with us, at worst, before it knows what we want."""
+        return max(self.outstanding, *self.grants)
+
+
+@dataclass(slots=True, eq=False)
+class Attempt:
+    attempt_id: AttemptId
+    spec: WorkSpec
+    session: Session | None
+    """Whom to report to. None when that session is gone, or a durable attempt has no leader to report to."""
+    bound_to: SessionId | None
+    """The session that assigned it, for session-bound work: that one is clear when this has ended."""
+    state: AttemptState = AttemptState.QUEUED
+    takes_credit: bool = True
+    artifact: Artifact | None = None
+
+    @property
+    def durable(self) -> bool:
+        return self.spec.policy.binding is Binding.DURABLE
+
+    @property
+    def in_slot(self) -> bool:
+        return self.state in (AttemptState.RUNNING, AttemptState.STOPPING) and not self.spec.policy.resident

@@ -1,0 +1,28 @@
+"""The things a worker's machine waits for, as keys of its deadlines."""
+
+from dataclasses import dataclass
+
+from quarterdeck.core.ids import SessionId
+from quarterdeck.core.workcoord.model import AttemptId
+
+
+@dataclass(frozen=True, slots=True)
+class SessionTimer:
+    """A beat to send, or a coordinator that has been silent."""
+
+    session_id: SessionId
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactTimer:
+    """An artifact has been kept for as long as it is worth."""
+
+    attempt: AttemptId
+
+
+@dataclass(frozen=True, slots=True)
+class DrainTimer:
+    """Draining has taken as long as it may."""
+
+
+Timer = SessionTimer | ArtifactTimer | DrainTimer
