@@ -1,8 +1,8 @@
 """What travels on a session, as values. The wire form is the control stream's business; the meaning is fixed here.
 
 An attempt that a worker was assigned ends exactly once. Either the worker says so (`WorkRejected`, `WorkReturned`,
-`WorkFailed`, `WorkCanceled`, `ArtifactLost`), or the coordinator does (`ArtifactAck`). The credit it took comes back with
-that end. Messages of one session arrive in the order in which they were sent; between sessions there is no order.
+`WorkFailed`, `WorkCanceled`, `ArtifactLost`), or the coordinator does (`ArtifactAck`). The credit it took comes back
+with that end. Messages of one session arrive in the order in which they were sent; between sessions there is no order.
 """
 
 from dataclasses import dataclass

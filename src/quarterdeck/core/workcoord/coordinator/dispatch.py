@@ -18,7 +18,7 @@ _BATCH = 256
 
 
 class Dispatcher:
-    """Call `place` when a work becomes pending, `withdraw` when it no longer is, and tell it of every change of a worker."""
+    """Call `place` when a work becomes pending, `withdraw` when it no longer is, and tell it how the workers change."""
 
     def __init__(self, assign: Callable[[Work, Session], None], desk: Desk, spill_after_s: float) -> None:
         self._assign = assign
@@ -132,9 +132,8 @@ class Dispatcher:
                 idle_turns += 1
             else:
                 idle_turns = 0
-                self._counters[
-                    "assigned_at_home" if work.queues[0] is lane.homes[session.worker_id] else "assigned_spilled"
-                ] += 1
+                at_home = work.queues[0] is lane.homes[session.worker_id]
+                self._counters["assigned_at_home" if at_home else "assigned_spilled"] += 1
                 self._assign(work, session)
         for lane in session.lanes:
             lane.credit_changed(session)

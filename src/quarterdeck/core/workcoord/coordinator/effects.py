@@ -1,7 +1,7 @@
 """What a coordinator's machine wants done. Imperative: the driver executes them in the order in which they come.
 
-The order is a contract: `DeliverResult` comes before the `ArtifactAck` of the same work, and the worker may drop its copy
-once that is sent; so a result is handed over before it is acknowledged.
+The order is a contract: `DeliverResult` comes before the `ArtifactAck` of the same work, and the worker may drop its
+copy once that is sent; so a result is handed over before it is acknowledged.
 """
 
 from dataclasses import dataclass

@@ -1,9 +1,9 @@
 """A lane: the works of one tenant and one kind that wait, and the workers in rotation that may take them.
 
-A waiting work stands in the line of the worker that placement chose for it, its home, because its cache is warm there. It
-also stands in the common line of the lane: once it has waited longer than an idle worker should be kept from it, any
-worker with credit takes it. Works that nobody may take now stand in a backlog and are placed a batch at a time, so that no
-step grows with the number of works.
+A waiting work stands in the line of the worker that placement chose for it, its home, because its cache is warm there.
+It also stands in the common line of the lane: once it has waited longer than an idle worker should be kept from it, any
+worker with credit takes it. Works that nobody may take now stand in a backlog and are placed a batch at a time, so that
+no step grows with the number of works.
 """
 
 from collections import deque

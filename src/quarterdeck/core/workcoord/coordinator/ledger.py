@@ -266,7 +266,7 @@ class Ledger:
         self._desk.send(session, AssignWork(work.spec, work.number))
 
     def _bind(self, work: Work, worker_id: WorkerId, session: Session | None) -> Attempt:
-        attempt = Attempt(AttemptId(work.key, work.number), work, worker_id, session, session is not None)
+        attempt = Attempt(work.current_id, work, worker_id, session, session is not None)
         work.current = attempt
         work.query.live[attempt.attempt_id] = attempt
         self.dispatch.host(work, worker_id)
@@ -357,7 +357,7 @@ class Ledger:
     def _report(self, work: Work, attempt: Attempt | None) -> None:
         if work.durable:
             worker_id = attempt.worker_id if attempt is not None else None
-            self._desk.do(ReportDurable(AttemptId(work.key, work.number), work.state, worker_id))
+            self._desk.do(ReportDurable(work.current_id, work.state, worker_id))
 
     # Inside: results
 

@@ -1,4 +1,4 @@
-"""The coordinator's machine: events in, effects out. It is the one owner of its records and knows no clock and no socket.
+"""The coordinator's machine: events in, effects out. The one owner of its records; it knows no clock and no socket.
 
 Rules it keeps, whatever peers do:
 
@@ -18,6 +18,7 @@ from quarterdeck.core.ids import CoordinatorId, Fence, SessionId
 from quarterdeck.core.workcoord.coordinator import events as ev
 from quarterdeck.core.workcoord.coordinator.desk import Desk
 from quarterdeck.core.workcoord.coordinator.effects import CloseReason, Effect
+from quarterdeck.core.workcoord.coordinator.invariants import claims
 from quarterdeck.core.workcoord.coordinator.ledger import Ledger
 from quarterdeck.core.workcoord.coordinator.records import Session
 from quarterdeck.core.workcoord.coordinator.roster import Roster
@@ -29,6 +30,7 @@ from quarterdeck.core.workcoord.coordinator.timers import (
     ThrottleTimer,
     WaitTimer,
 )
+from quarterdeck.core.workcoord.invariants import insist
 from quarterdeck.core.workcoord.messages import (
     ArtifactLost,
     CreditChanged,
@@ -91,7 +93,8 @@ class CoordinatorMachine:
         """Takes one event and says what to do about it. A clock that went backwards counts as one that stands still."""
         desk = self._desk
         desk.now = max(desk.now, now)
-        desk.effects = effects = []
+        effects: list[Effect] = []
+        desk.effects = effects
         match event:
             case ev.MessageReceived(session_id, message):
                 self._message_received(session_id, message)
@@ -132,6 +135,10 @@ class CoordinatorMachine:
             case _:
                 assert_never(event)
         return effects
+
+    def check_invariants(self) -> None:
+        """Raises `InvariantError` if the records contradict each other. Linear in everything."""
+        insist(claims(self.ledger, self.roster))
 
     def _session_opened(self, event: ev.SessionOpened) -> None:
         if self._shut_down is not None:

@@ -55,6 +55,11 @@ class Work:
         return self.spec.key
 
     @property
+    def current_id(self) -> AttemptId:
+        """Names the latest attempt, current or not."""
+        return AttemptId(self.key, self.number)
+
+    @property
     def durable(self) -> bool:
         return self.spec.policy.binding is Binding.DURABLE
 

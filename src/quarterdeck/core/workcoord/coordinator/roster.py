@@ -1,6 +1,6 @@
 """The roster: which workers are there, which are in rotation, and who has fallen silent.
 
-It keeps the worker table. Losing the session is losing the worker, at once. A worker is in rotation, which means it may be
+It keeps the worker table. Losing the session is losing the worker, at once. A worker is in rotation, so that it may be
 given work, exactly while it is accepting.
 """
 

@@ -1,9 +1,9 @@
 """Dividing a worker's room among its sessions, so that it never has to reject for lack of it.
 
 A session's credit is a limit on the attempts outstanding on it. A coordinator that was told a lower limit may not have
-heard of it yet, so a session counts with the highest limit it could still believe in (its exposure), until it confirms the
-lower one; only then is the difference given to others. Every session has at least one: a crew with more coordinators than
-a worker has room for still makes progress.
+heard of it yet, so a session counts with the highest limit it could still believe in (its exposure), until it confirms
+the lower one; only then is the difference given to others. Every session has at least one: a crew with more
+coordinators than a worker has room for still makes progress.
 """
 
 from collections.abc import Iterable, Iterator

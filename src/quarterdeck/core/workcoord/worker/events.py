@@ -25,7 +25,6 @@ class MessageReceived:
 @dataclass(frozen=True, slots=True)
 class SessionLost:
     session_id: SessionId
-    reason: str
 
 
 # From the executors
@@ -68,7 +67,7 @@ class ResultEvicted:
 
 @dataclass(frozen=True, slots=True)
 class DrainRequested:
-    reason: str
+    """The process was told to stop, gently."""
 
 
 @dataclass(frozen=True, slots=True)

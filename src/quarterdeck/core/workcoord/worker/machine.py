@@ -15,6 +15,7 @@ from typing import assert_never
 
 from quarterdeck.core.deadlines import Deadlines
 from quarterdeck.core.ids import Fence, SessionId
+from quarterdeck.core.workcoord.invariants import insist
 from quarterdeck.core.workcoord.liveness import PeerWatch, Silence
 from quarterdeck.core.workcoord.messages import (
     ArtifactAck,
@@ -65,6 +66,7 @@ from quarterdeck.core.workcoord.worker.effects import (
     StartExecution,
     StopExecution,
 )
+from quarterdeck.core.workcoord.worker.invariants import claims
 from quarterdeck.core.workcoord.worker.records import Attempt, Session
 from quarterdeck.core.workcoord.worker.tables import ATTEMPT_TABLE, AttemptState, AttemptTrigger
 from quarterdeck.core.workcoord.worker.timers import ArtifactTimer, DrainTimer, SessionTimer, Timer
@@ -136,7 +138,8 @@ class WorkerMachine:
     def step(self, event: ev.Event, now: float) -> list[Effect]:
         """Takes one event and says what to do about it. A clock that went backwards counts as one that stands still."""
         self._now = max(self._now, now)
-        self._effects = effects = []
+        effects: list[Effect] = []
+        self._effects = effects
         match event:
             case ev.MessageReceived(session_id, message):
                 self._message_received(session_id, message)
@@ -157,12 +160,12 @@ class WorkerMachine:
                     self._lose_result(self._attempts[attempt_id], "evicted")
             case ev.SessionOpened(registered):
                 self._session_opened(registered)
-            case ev.SessionLost(session_id, reason):
+            case ev.SessionLost(session_id):
                 session = self._sessions.get(session_id)
                 if session is not None:
-                    self._lose_session(session, reason)
-            case ev.DrainRequested(reason):
-                self._drain(reason)
+                    self._lose_session(session)
+            case ev.DrainRequested():
+                self._drain()
             case ev.AcceptingChanged(accepting):
                 self._accepting_changed(accepting)
             case ev.PressureRose(for_s):
@@ -171,6 +174,10 @@ class WorkerMachine:
             case _:
                 assert_never(event)
         return effects
+
+    def check_invariants(self) -> None:
+        """Raises `InvariantError` if the records contradict each other. Linear in everything."""
+        insist(claims(self))
 
     # Sessions
 
@@ -219,7 +226,7 @@ class WorkerMachine:
                 session.grants.popleft()
                 self._share_credit()
             case DrainRequest():
-                self._drain(f"coordinator {session.coordinator_id} asked for it")
+                self._drain()
             case Goodbye(reason):
                 self._break_off(session, reason)
             case _:
@@ -227,9 +234,9 @@ class WorkerMachine:
 
     def _break_off(self, session: Session, detail: str) -> None:
         self._do(CloseSession(session.session_id, detail))
-        self._lose_session(session, detail)
+        self._lose_session(session)
 
-    def _lose_session(self, session: Session, reason: str) -> None:
+    def _lose_session(self, session: Session) -> None:
         """Stops all that hangs on the session; what is durable goes on without anybody to report to."""
         del self._sessions[session.session_id]
         self._deadlines.cancel(SessionTimer(session.session_id))
@@ -318,7 +325,7 @@ class WorkerMachine:
         return None
 
     def _acknowledged(self, session: Session, attempt_id: AttemptId) -> None:
-        """The result is safe. If it was lost meanwhile, that is on its way to the coordinator and nothing is to be done."""
+        """The result is safe. If it was lost meanwhile, the coordinator is being told, and nothing is to be done."""
         attempt = session.attempts.get(attempt_id)
         if attempt is None:
             self.counters["late_acks"] += 1
@@ -388,9 +395,10 @@ class WorkerMachine:
         self._free_slot(attempt)
         self._move(attempt, trigger)
         self._end(attempt, end, drop=drop)
-        if attempt.bound_to in self._clearing:
-            self._clearing[attempt.bound_to] -= 1
-            self._clear_if_stopped(attempt.bound_to)
+        session_id = attempt.bound_to
+        if session_id is not None and session_id in self._clearing:
+            self._clearing[session_id] -= 1
+            self._clear_if_stopped(session_id)
         self._start_next()
 
     def _free_slot(self, attempt: Attempt) -> None:
@@ -447,7 +455,7 @@ class WorkerMachine:
         for session in self._sessions.values():
             self._send(session, WorkerBeat(status))
 
-    def _drain(self, reason: str) -> None:
+    def _drain(self) -> None:
         """Takes nothing new, hands back what has not begun, and lets what runs finish."""
         if self._status.draining:
             return
