@@ -36,10 +36,12 @@ class PeerWatch:
         return now - max(self.last_heard, not_before)
 
     def judge(self, now: float, not_before: float) -> Silence:
-        silent_s = self.silence_s(now, not_before)
-        if silent_s >= self.policy.lost_after_s:
+        # As `next_look` reckons: a difference of times could be rounded below a limit that the sum has reached, and
+        # the timer that came for it would be set to the same time again, for ever.
+        silent_since = max(self.last_heard, not_before)
+        if now >= silent_since + self.policy.lost_after_s:
             return Silence.LOST
-        if silent_s >= self.policy.warn_after_s and not self.warned:
+        if now >= silent_since + self.policy.warn_after_s and not self.warned:
             self.warned = True
             return Silence.NOTABLE
         return Silence.NORMAL

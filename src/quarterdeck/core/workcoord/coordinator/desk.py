@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from quarterdeck.core.deadlines import Deadlines
 from quarterdeck.core.workcoord.coordinator.effects import Effect, SendToWorker
@@ -16,6 +17,8 @@ class Desk:
     effects: list[Effect] = field(default_factory=list[Effect])
     deadlines: Deadlines[Timer] = field(default_factory=Deadlines[Timer])
     counters: Counter[str] = field(default_factory=Counter[str])
+    moves: Counter[tuple[StrEnum, StrEnum]] = field(default_factory=Counter[tuple[StrEnum, StrEnum]])
+    """How often each entry of the tables was used."""
 
     def do(self, effect: Effect) -> None:
         self.effects.append(effect)

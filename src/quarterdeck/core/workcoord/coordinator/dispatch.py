@@ -127,9 +127,13 @@ class Dispatcher:
         while session.free > 0 and idle_turns < len(session.lanes):
             lane = session.lanes[0]
             session.lanes.rotate(-1)
-            work = lane.next_for(session, self._desk.now - self._spill_after_s)
+            work = lane.next_for(session, self._desk.now, self._spill_after_s)
             if work is None:
                 idle_turns += 1
+            elif session.worker_id in self._hosts_of(work):
+                # Another of its group came here while it stood in this line.
+                self._leave_line(work)
+                self._find_home(work)
             else:
                 idle_turns = 0
                 at_home = work.queues[0] is lane.homes[session.worker_id]
@@ -157,7 +161,7 @@ class Dispatcher:
         lane = self._lanes[key]
         for _ in range(_BATCH):
             work = lane.common.head()
-            if work is None or not lane.idle or work.since > self._desk.now - self._spill_after_s:
+            if work is None or not lane.idle or work.since + self._spill_after_s > self._desk.now:
                 break
             session = next(iter(lane.idle.values()))
             self._counters["assigned_spilled"] += 1
@@ -203,13 +207,17 @@ class Dispatcher:
         if spec.pinned_to is not None:
             return members.get(spec.pinned_to)
         placement = work.lane.placement(spec.placement)
-        hosts = self._hosts.get(spec.group, {}) if spec.group is not None else {}
+        hosts = self._hosts_of(work)
         chosen = None
         if work.avoid is not None:
             chosen = placement.choose(spec.affinity_key, [*hosts, work.avoid])
         if chosen is None:
             chosen = placement.choose(spec.affinity_key, hosts)
         return None if chosen is None else members[chosen]
+
+    def _hosts_of(self, work: Work) -> dict[WorkerId, int]:
+        group = work.spec.group
+        return self._hosts.get(group, {}) if group is not None else {}
 
     def _stand_in_line(self, work: Work, *queues: TicketQueue) -> None:
         self._ticket += 1

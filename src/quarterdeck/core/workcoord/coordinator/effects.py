@@ -85,7 +85,8 @@ class ReportProgress:
 
 @dataclass(frozen=True, slots=True)
 class ReportDurable:
-    """Where a durable work stands, for its owner's catalog."""
+    """Where a durable work stands, for its owner's catalog. It comes before the assignment it tells of is sent: a
+    leader that writes it down first never uses an attempt's number twice, nor forgets whom it gave a work to."""
 
     attempt: AttemptId
     state: WorkState

@@ -6,15 +6,16 @@ from quarterdeck.core.workcoord.coordinator.ledger import Ledger
 from quarterdeck.core.workcoord.coordinator.records import Attempt, Query, Session, Work
 from quarterdeck.core.workcoord.coordinator.roster import Roster
 from quarterdeck.core.workcoord.coordinator.tables import WORK_TABLE, WorkerState, WorkState
+from quarterdeck.core.workcoord.invariants import Claim
 
 _ON_A_WORKER = (WorkState.ASSIGNED, WorkState.ACCEPTED, WorkState.READY, WorkState.SERVING)
 
 
-def claims(ledger: Ledger, roster: Roster) -> Iterator[tuple[bool, str]]:
-    """Claims about the whole, each with whether it holds."""
+def claims(ledger: Ledger, roster: Roster) -> Iterator[Claim]:
     queries = list(ledger.queries())
     pending = sum(work.state is WorkState.PENDING for query in queries for work in query.works.values())
-    yield ledger.dispatch.pending == pending, f"{ledger.dispatch.pending} works are said to wait, {pending} do"
+    said = ledger.dispatch.pending
+    yield said == pending, "%s works are said to wait, %s do", (said, pending)
     out_of_reach = list(ledger.unreachable())
     for query in queries:
         yield from _of_query(query)
@@ -25,39 +26,38 @@ def claims(ledger: Ledger, roster: Roster) -> Iterator[tuple[bool, str]]:
     in_rotation = {s.session_id for s in roster.sessions() if s.state is WorkerState.ACCEPTING}
     for lane in ledger.dispatch.lanes():
         wrong = {s.session_id for s in lane.members.values()} - in_rotation
-        yield not wrong, f"lane {lane.key} would give work to {wrong}, which take none"
+        yield not wrong, "lane %s would give work to %s, which take none", (lane.key, wrong)
 
 
-def _of_query(query: Query) -> Iterator[tuple[bool, str]]:
+def _of_query(query: Query) -> Iterator[Claim]:
+    name = query.query_id
     unfinished = sum(work.state not in WORK_TABLE.terminal for work in query.works.values())
-    yield (
-        query.unfinished == unfinished,
-        f"query {query.query_id} counts {query.unfinished} works left, not {unfinished}",
-    )
-    yield not query.ended, f"query {query.query_id} has ended and is still here"
-    yield bool(unfinished) or not query.sealed, f"query {query.query_id} is finished and has not ended"
-    yield len(query.live) == sum(work.current is not None for work in query.works.values()), "an attempt is lost"
+    current = sum(work.current is not None for work in query.works.values())
+    yield query.unfinished == unfinished, "query %s counts %s works left, not %s", (name, query.unfinished, unfinished)
+    yield not query.ended, "query %s has ended and is still here", (name,)
+    yield bool(unfinished) or not query.sealed, "query %s is finished and has not ended", (name,)
+    yield len(query.live) == current, "query %s knows %s attempts, its works %s", (name, len(query.live), current)
 
 
-def _of_work(work: Work, out_of_reach: list[Attempt]) -> Iterator[tuple[bool, str]]:
+def _of_work(work: Work, out_of_reach: list[Attempt]) -> Iterator[Claim]:
     attempt, state, key = work.current, work.state, work.key
     session = attempt.session if attempt is not None else None
-    waits = bool(work.ticket)
-    yield (state is WorkState.PENDING) == waits, f"{key} is {state}, its place in line is {work.ticket}"
-    yield (state in _ON_A_WORKER) == (session is not None), f"{key} is {state} on {session}"
-    yield session is None or session.attempts.get(work.current_id) is attempt, f"{key}: its session does not know it"
-    yield (state is WorkState.UNREACHABLE) == (attempt in out_of_reach), f"{key} is {state}, out of reach or not"
+    known = session is None or session.attempts.get(work.current_id) is attempt
     fetched = work.current_id in work.query.fetches
-    yield state is not WorkState.READY or fetched, f"{key} is ready and nobody fetches it"
+    unreachable = attempt in out_of_reach
+    yield (state is WorkState.PENDING) == bool(work.ticket), "%s is %s with ticket %s", (key, state, work.ticket)
+    yield (state in _ON_A_WORKER) == (session is not None), "%s is %s, on a session or not", (key, state)
+    yield known, "%s is on a session that does not know it", (key,)
+    yield (state is WorkState.UNREACHABLE) == unreachable, "%s is %s, out of reach or not", (key, state)
+    yield state is not WorkState.READY or fetched, "%s is ready and nobody fetches it", (key,)
 
 
-def _of_session(session: Session) -> Iterator[tuple[bool, str]]:
-    outstanding = sum(a.takes_credit for a in session.attempts.values()) + sum(session.closing.values())
-    name = f"session {session.session_id}"
-    yield session.outstanding == outstanding, f"{name} counts {session.outstanding} outstanding, not {outstanding}"
-    yield not session.attempts.keys() & session.closing.keys(), f"{name} has an attempt both current and closing"
-    yield session.state is not WorkerState.ABSENT, f"{name} is of a worker that is gone"
-    yield (
-        bool(session.lanes) == (session.state is WorkerState.ACCEPTING),
-        f"{name} is {session.state} in rotation or not",
-    )
+def _of_session(session: Session) -> Iterator[Claim]:
+    name = session.session_id
+    counted = sum(a.takes_credit for a in session.attempts.values()) + sum(session.closing.values())
+    both = session.attempts.keys() & session.closing.keys()
+    in_rotation = session.state is WorkerState.ACCEPTING
+    yield session.outstanding == counted, "session %s counts %s attempts, not %s", (name, session.outstanding, counted)
+    yield not both, "session %s has attempts both current and closing: %s", (name, both)
+    yield session.state is not WorkerState.ABSENT, "session %s is of a worker that is gone", (name,)
+    yield not session.lanes or in_rotation, "session %s is %s and in rotation", (name, session.state)

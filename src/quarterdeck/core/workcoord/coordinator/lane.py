@@ -22,15 +22,20 @@ _COMPACT_ABOVE = 64
 class TicketQueue:
     """A line of works that may leave it from anywhere: a place is valid while the work still has that ticket."""
 
-    __slots__ = ("_live", "_places")
+    __slots__ = ("_compact_above", "_live", "_places")
 
     def __init__(self) -> None:
         self._places: deque[tuple[int, Work]] = deque()
         self._live = 0
+        self._compact_above = _COMPACT_ABOVE
 
     def push(self, work: Work) -> None:
         self._places.append((work.ticket, work))
         self._live += 1
+        # Works of an ended query are counted as live until they surface: without this, a line that nobody serves would
+        # keep them all.
+        if len(self._places) > self._compact_above:
+            self._compact()
 
     def head(self) -> Work | None:
         """The first work that still waits; invalid places before it are dropped."""
@@ -47,8 +52,12 @@ class TicketQueue:
         """A work has left. Its place is dropped when it surfaces, or when such places outnumber the valid ones."""
         self._live -= 1
         if len(self._places) > _COMPACT_ABOVE + 2 * self._live:
-            self._places = deque(p for p in self._places if p[1].ticket == p[0] and not p[1].query.ended)
-            self._live = len(self._places)
+            self._compact()
+
+    def _compact(self) -> None:
+        self._places = deque(p for p in self._places if p[1].ticket == p[0] and not p[1].query.ended)
+        self._live = len(self._places)
+        self._compact_above = _COMPACT_ABOVE + 2 * self._live
 
 
 class Lane:
@@ -123,10 +132,10 @@ class Lane:
             self.backlog.popleft()
         return None
 
-    def next_for(self, session: Session, taken_over_since: float) -> Work | None:
-        """What a worker with credit should get: its own line first, then what has waited since that time or longer."""
+    def next_for(self, session: Session, now: float, spill_after_s: float) -> Work | None:
+        """What a worker with credit should get: its own line first, then what has waited long enough to spill over."""
         work = self.homes[session.worker_id].head()
         if work is not None:
             return work
         work = self.common.head()
-        return work if work is not None and work.since <= taken_over_since else None
+        return work if work is not None and work.since + spill_after_s <= now else None

@@ -60,7 +60,7 @@ class Ledger:
         if work is not None:
             self.dispatch.place(work)
 
-    def restore(self, spec: WorkSpec, worker_id: WorkerId, number: int) -> None:
+    def restore(self, spec: WorkSpec, worker_id: WorkerId | None, number: int) -> None:
         work = self._enter(spec)
         if work is None:
             return
@@ -69,7 +69,10 @@ class Ledger:
                 f"work {spec.key.work_id} is bound to a session that is gone; only durable work is restored"
             )
         work.number = number
-        self._put_out_of_reach(self._bind(work, worker_id, None))
+        if worker_id is None:
+            self.dispatch.place(work)
+        else:
+            self._put_out_of_reach(self._bind(work, worker_id, None))
 
     def seal(self, query_id: QueryId) -> None:
         query = self._queries.get(query_id)
@@ -139,13 +142,13 @@ class Ledger:
         attempt = self._heard_end(session, attempt_id, WorkTrigger.REJECT)
         if attempt is not None:
             self._desk.counters["rejected"] += 1
-            self._retry(attempt, WorkTrigger.REJECT, final, counts=False)
+            self._retry(attempt, WorkTrigger.REJECT, final)
         self.dispatch.credit_changed(session)
 
     def returned(self, session: Session, attempt_id: AttemptId) -> None:
         attempt = self._heard_end(session, attempt_id, WorkTrigger.RETURN)
         if attempt is not None:
-            self._retry(attempt, WorkTrigger.RETURN, None, counts=False)
+            self._retry(attempt, WorkTrigger.RETURN, None)
         self.dispatch.credit_changed(session)
 
     def failed(self, session: Session, attempt_id: AttemptId, error: WorkError) -> None:
@@ -225,18 +228,17 @@ class Ledger:
             attempt = waiting.pop(holding.attempt, None)
             if attempt is not None:
                 self._resume(attempt, session, holding.state)
-            elif self._owns_durable:
+            elif self._owns_durable and holding.attempt not in session.attempts:
                 self._cancel_unknown(session, holding.attempt)
-        error = WorkError(ErrorCode.UNAVAILABLE, f"worker {session.worker_id} came back without it")
         for attempt in waiting.values():
             self._desk.deadlines.cancel(LeaseTimer(attempt.attempt_id))
-            self._retry(attempt, WorkTrigger.LOSE, error, counts=False)
+            self._retry(attempt, WorkTrigger.LOSE, None)
 
     def lease_ended(self, attempt_id: AttemptId) -> None:
         query = self._queries[attempt_id.key.query_id]
         attempt = query.live[attempt_id]
         self._take_from_unreachable(attempt)
-        self._retry(attempt, WorkTrigger.LEASE_END, None, counts=False)
+        self._retry(attempt, WorkTrigger.LEASE_END, None)
 
     # Inside: attempts
 
@@ -263,6 +265,7 @@ class Ledger:
         attempt = self._bind(work, session.worker_id, session)
         session.attempts[attempt.attempt_id] = attempt
         session.outstanding += 1
+        self._report(work, attempt)
         self._desk.send(session, AssignWork(work.spec, work.number))
 
     def _bind(self, work: Work, worker_id: WorkerId, session: Session | None) -> Attempt:
@@ -326,25 +329,27 @@ class Ledger:
             self._forget_attempt(attempt, session)
         return attempt
 
-    def _retry(self, attempt: Attempt, trigger: WorkTrigger, error: WorkError | None, *, counts: bool = True) -> None:
-        """The work is pending again and goes to another worker at once, or its query has failed."""
+    def _retry(self, attempt: Attempt, trigger: WorkTrigger, error: WorkError | None) -> None:
+        """The work is pending again and goes to another worker at once, or its query has failed.
+
+        Without an error it was nobody's failure, and does not count as one.
+        """
         work = attempt.work
         self._desk.counters[f"retried: {trigger}"] += 1
         self._move(work, trigger)
         if work.current is attempt:
             self._unbind(attempt)
-        if counts:
+        if error is not None:
             work.failures += 1
             work.avoid = attempt.worker_id
         if error is not None and not error.retryable:
             self._give_up(work, error)
-        elif work.failures >= work.spec.policy.max_failures:
-            last = error.message if error is not None else "its lease ended"
-            message = f"work {work.key.work_id} failed {work.failures} times, the last time: {last}"
+        elif error is not None and work.failures >= work.spec.policy.max_failures:
+            message = f"work {work.key.work_id} failed {work.failures} times, the last time: {error.message}"
             self._give_up(work, WorkError(ErrorCode.ATTEMPTS_EXHAUSTED, message, retryable=False))
         else:
-            self.dispatch.place(work)
             self._report(work, None)
+            self.dispatch.place(work)
 
     def _give_up(self, work: Work, error: WorkError) -> None:
         self._move(work, WorkTrigger.GIVE_UP)
@@ -352,6 +357,7 @@ class Ledger:
         self._end(work.query, Outcome.FAILED, error)
 
     def _move(self, work: Work, trigger: WorkTrigger) -> None:
+        self._desk.moves[work.state, trigger] += 1
         work.state = WORK_TABLE.next(work.state, trigger)
 
     def _report(self, work: Work, attempt: Attempt | None) -> None:

@@ -12,6 +12,7 @@ The parts: the roster knows the workers, the ledger the works, the dispatcher br
 
 from collections import Counter
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import assert_never
 
 from quarterdeck.core.ids import CoordinatorId, Fence, SessionId
@@ -79,6 +80,11 @@ class CoordinatorMachine:
     def counters(self) -> Counter[str]:
         """What was counted since the machine was made."""
         return self._desk.counters
+
+    @property
+    def moves(self) -> Counter[tuple[StrEnum, StrEnum]]:
+        """How often each entry of the tables was used."""
+        return self._desk.moves
 
     @property
     def pending(self) -> int:

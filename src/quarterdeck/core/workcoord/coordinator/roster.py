@@ -182,14 +182,19 @@ class Roster:
 
     def _open_rotation(self, session: Session) -> None:
         if session.throttled_until > self._desk.now:
-            session.state = WORKER_TABLE.next(session.state, WorkerTrigger.OPEN)
+            self._move(session, WorkerTrigger.OPEN)
             self.throttle(session, session.throttled_until - self._desk.now)
         else:
             self._change(session, WorkerTrigger.OPEN)
 
+    def _move(self, session: Session, trigger: WorkerTrigger) -> None:
+        self._desk.moves[session.state, trigger] += 1
+        session.state = WORKER_TABLE.next(session.state, trigger)
+
     def _change(self, session: Session, trigger: WorkerTrigger) -> None:
         """Moves a worker, and puts it into rotation or takes it out."""
-        before, session.state = session.state, WORKER_TABLE.next(session.state, trigger)
+        before = session.state
+        self._move(session, trigger)
         if before is WorkerState.THROTTLED and session.state is not WorkerState.THROTTLED:
             self._desk.deadlines.cancel(ThrottleTimer(session.session_id))
         if session.state is before:

@@ -1,34 +1,33 @@
-"""What is always true of a worker's records between two steps. Linear in everything: for tests and the simulator."""
+"""What is always true of a worker's records between two steps. Linear in everything: for tests and simulation."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from quarterdeck.core.workcoord.invariants import Claim
 from quarterdeck.core.workcoord.worker.tables import AttemptState
 
 if TYPE_CHECKING:
     from quarterdeck.core.workcoord.worker.machine import WorkerMachine
 
-_STOPPABLE = (AttemptState.STOPPING, AttemptState.LINGERING)
+_WITHOUT_SESSION = (AttemptState.STOPPING, AttemptState.LINGERING)
 
 
-def claims(machine: "WorkerMachine") -> Iterator[tuple[bool, str]]:
-    """Claims about the whole, each with whether it holds."""
+def claims(machine: "WorkerMachine") -> Iterator[Claim]:
     info = machine.config.info
     attempts, sessions = list(machine.attempts()), list(machine.sessions())
     in_slots = sum(attempt.in_slot for attempt in attempts)
-    yield machine.busy_slots == in_slots, f"{machine.busy_slots} slots are said to be busy, {in_slots} are"
-    yield in_slots <= info.slots, f"{in_slots} attempts run in {info.slots} slots"
+    yield machine.busy_slots == in_slots, "%s slots are said to be busy, %s are", (machine.busy_slots, in_slots)
+    yield in_slots <= info.slots, "%s attempts run in %s slots", (in_slots, info.slots)
     room = max(info.slots + info.queue_places, len(sessions))
     granted = sum(session.granted for session in sessions)
-    yield granted <= room, f"a credit of {granted} was given for a room of {room}"
+    yield granted <= room, "a credit of %s was given for a room of %s", (granted, room)
     for session in sessions:
-        outstanding = sum(attempt.takes_credit for attempt in session.attempts.values())
-        name = f"session {session.session_id}"
-        yield session.outstanding == outstanding, f"{name} counts {session.outstanding} outstanding, not {outstanding}"
-        yield outstanding <= session.exposure, f"{name} has {outstanding} attempts beyond its credit"
+        counted = sum(attempt.takes_credit for attempt in session.attempts.values())
+        name, said = session.session_id, session.outstanding
+        yield said == counted, "session %s counts %s attempts, not %s", (name, said, counted)
     live = {session.session_id for session in sessions}
     for attempt in attempts:
         gone = attempt.bound_to is not None and attempt.bound_to not in live
-        name = f"{attempt.attempt_id} is {attempt.state}"
-        yield not gone or attempt.state in _STOPPABLE, f"{name} for a session that is gone"
-        yield attempt.state is not AttemptState.ENDED, f"{name} and still here"
+        about = (attempt.attempt_id, attempt.state)
+        yield not gone or attempt.state in _WITHOUT_SESSION, "%s is %s for a session that is gone", about
+        yield attempt.state is not AttemptState.ENDED, "%s is %s and still here", about

@@ -8,9 +8,10 @@ Rules it keeps, whatever peers do:
 - a peer that breaks the protocol is counted and loses its session; nobody else is touched.
 """
 
-from collections import Counter, deque
+from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import assert_never
 
 from quarterdeck.core.deadlines import Deadlines
@@ -72,6 +73,10 @@ from quarterdeck.core.workcoord.worker.tables import ATTEMPT_TABLE, AttemptState
 from quarterdeck.core.workcoord.worker.timers import ArtifactTimer, DrainTimer, SessionTimer, Timer
 
 
+_NOT_HELD = (AttemptState.STOPPING, AttemptState.LINGERING)
+"""A durable attempt in these states is over for its owner."""
+
+
 @dataclass(frozen=True, slots=True)
 class WorkerConfig:
     """How a worker's machine behaves."""
@@ -92,6 +97,8 @@ class WorkerMachine:
     def __init__(self, config: WorkerConfig) -> None:
         self.config = config
         self.counters: Counter[str] = Counter()
+        self.moves: Counter[tuple[StrEnum, StrEnum]] = Counter()
+        """How often each entry of the table was used."""
         self._now = 0.0
         self._not_before = 0.0
         self._effects: list[Effect] = []
@@ -101,7 +108,7 @@ class WorkerMachine:
         self._fence = Fence(0)
         self._sessions: dict[SessionId, Session] = {}
         self._attempts: dict[AttemptId, Attempt] = {}
-        self._line: deque[Attempt] = deque()
+        self._line: OrderedDict[AttemptId, Attempt] = OrderedDict()
         self._busy_slots = 0
         self._clearing: dict[SessionId, int] = {}
         """Sessions that are gone, and how many executions bound to them have not stopped yet."""
@@ -277,7 +284,7 @@ class WorkerMachine:
             return
         self._fence = session.fence
         for attempt in self._attempts.values():
-            if attempt.durable and attempt.state is not AttemptState.STOPPING:
+            if attempt.durable and attempt.state not in _NOT_HELD:
                 self._report_to(attempt, session)
                 if attempt.state is AttemptState.READY and attempt.artifact is not None:
                     self._tell(attempt, WorkReady(attempt.attempt_id, attempt.artifact))
@@ -312,7 +319,7 @@ class WorkerMachine:
             self._give_back_credit(attempt)
             self._start(attempt)
         else:
-            self._line.append(attempt)
+            self._line[attempt_id] = attempt
             self._start_next()
 
     def _reason_to_reject(self, session: Session, *, durable: bool) -> RejectReason | None:
@@ -358,11 +365,10 @@ class WorkerMachine:
     # Execution
 
     def _start_next(self) -> None:
-        while self._line and (self._line[0].state is not AttemptState.QUEUED or self._has_slot()):
-            attempt = self._line.popleft()
-            if attempt.state is AttemptState.QUEUED:
-                self._busy_slots += 1
-                self._start(attempt)
+        while self._line and self._has_slot():
+            _, attempt = self._line.popitem(last=False)
+            self._busy_slots += 1
+            self._start(attempt)
 
     def _has_slot(self) -> bool:
         return self._busy_slots < self.config.info.slots
@@ -413,9 +419,11 @@ class WorkerMachine:
     # The end of an attempt
 
     def _move(self, attempt: Attempt, trigger: AttemptTrigger) -> None:
+        self.moves[attempt.state, trigger] += 1
         attempt.state = ATTEMPT_TABLE.next(attempt.state, trigger)
         if attempt.state is AttemptState.ENDED:
             del self._attempts[attempt.attempt_id]
+            self._line.pop(attempt.attempt_id, None)
             self._deadlines.cancel(ArtifactTimer(attempt.attempt_id))
 
     def _end(self, attempt: Attempt, end: WorkerMessage, *, drop: bool) -> None:
@@ -462,16 +470,15 @@ class WorkerMachine:
         self.counters["drains"] += 1
         self._set_status(WorkerStatus(accepting_work=False, draining=True))
         self._deadlines.set(DrainTimer(), self._now + self.config.drain_max_s)
-        line, self._line = self._line, deque()
-        for attempt in line:
-            if attempt.state is AttemptState.QUEUED:
-                self._move(attempt, AttemptTrigger.RETURN)
-                self._end(attempt, WorkReturned(attempt.attempt_id), drop=False)
+        for attempt in list(self._line.values()):
+            self._move(attempt, AttemptTrigger.RETURN)
+            self._end(attempt, WorkReturned(attempt.attempt_id), drop=False)
         self._finish_drain_if_idle()
 
     def _finish_drain_if_idle(self) -> None:
         waiting = (AttemptState.RUNNING, AttemptState.STOPPING, AttemptState.READY)
-        if self._status.draining and not any(a.state in waiting and not a.durable for a in self._attempts.values()):
+        idle = not self._line and not any(a.state in waiting and not a.durable for a in self._attempts.values())
+        if self._status.draining and idle:
             self._finish(clean=True)
 
     def _finish(self, *, clean: bool) -> None:
@@ -482,6 +489,12 @@ class WorkerMachine:
         for session in list(self._sessions.values()):
             self._send(session, Goodbye("drained" if clean else "the time for draining ran out"))
             self._break_off(session, "drained")
+        for attempt in list(self._attempts.values()):
+            if attempt.state is AttemptState.RUNNING:  # durable: it would go on for ever
+                self._move(attempt, AttemptTrigger.CANCEL)
+                self._do(StopExecution(attempt.attempt_id))
+            else:
+                self._lose_result(attempt, "drained")
         self._do(FinishDrain(clean))
 
     # Time
@@ -521,7 +534,7 @@ class WorkerMachine:
 
     def _holdings(self) -> Iterator[Holding]:
         for attempt in self._attempts.values():
-            if attempt.durable and attempt.state is not AttemptState.STOPPING:
+            if attempt.durable and attempt.state not in _NOT_HELD:
                 serving = attempt.state is AttemptState.SERVING
                 yield Holding(attempt.attempt_id, HeldState.SERVING if serving else HeldState.RUNNING)
 

@@ -1,0 +1,112 @@
+"""One session's traffic: a bounded outbox with one writer, a reader, numbered envelopes. The same on both sides.
+
+What is sent is collected and written in as few envelopes as the peer's pace allows. A peer that does not read fills the
+outbox, and loses the connection: nothing is ever buffered without limit.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+
+from quarterdeck.core.ids import SessionId
+from quarterdeck.crew.ports import Envelope, Link, LinkClosedError, Message
+
+OUTBOX_LIMIT = 10_000
+"""Messages waiting for a peer that does not read. Beats alone take hours to fill it; a burst of assignments fits."""
+
+_PER_ENVELOPE = 512
+_FLUSH_S = 1.0
+"""How long a closing session waits for its last words to be written."""
+
+
+class ProtocolError(Exception):
+    """The peer sent what cannot be: a wrong number, a wrong session, a message of the wrong side."""
+
+
+class Conversation:
+    """A connection from the first word to the last. `talk` runs it; `send` and `finish` may be called at any time."""
+
+    def __init__(self, link: Link) -> None:
+        self.link = link
+        self.session_id: SessionId | None = None
+        self.unread: Sequence[Message] = ()
+        """Messages that came with the one that began the session."""
+        self._outbox: list[Message] = []
+        self._wake = asyncio.Event()
+        self._finishing = False
+        self._sent = 0
+        self._received = 0
+        self._why = ""
+
+    def send(self, message: Message) -> None:
+        """Queues a message. A peer that has let the outbox fill up is cut off instead."""
+        if len(self._outbox) >= OUTBOX_LIMIT:
+            self._why = "the peer does not read"
+            self.link.close()
+            return
+        self._outbox.append(message)
+        self._wake.set()
+
+    def finish(self) -> None:
+        """Closes the connection once everything sent so far is written."""
+        self._finishing = True
+        self._wake.set()
+
+    async def say(self, message: Message) -> None:
+        """Writes one message now; for the words before there is a session."""
+        await self.link.send(self._stamp([message]))
+
+    async def hear(self) -> tuple[Message, ...]:
+        """The messages of the next envelope, after checking that it is the next and of this session."""
+        envelope = await self.link.receive()
+        if envelope.sequence != self._received:
+            raise ProtocolError(f"envelope {envelope.sequence} came where {self._received} was due")
+        if self.session_id is not None and envelope.session_id != self.session_id:
+            raise ProtocolError(f"an envelope of session {envelope.session_id} came on session {self.session_id}")
+        self._received += 1
+        return envelope.messages
+
+    async def talk(self, take: Callable[[Iterable[Message]], None]) -> str:
+        """Reads and writes until either side ends it; says why it ended. The connection is closed then."""
+        writer = asyncio.create_task(self._write(), name=f"write {self.session_id}")
+        writer.add_done_callback(lambda _: self.link.close())
+        try:
+            return await self._read(take)
+        finally:
+            self.link.close()
+            writer.cancel()
+            await asyncio.wait((writer,))
+
+    async def _read(self, take: Callable[[Iterable[Message]], None]) -> str:
+        try:
+            take(self.unread)
+            while True:
+                take(await self.hear())
+        except (LinkClosedError, ProtocolError) as error:
+            return self._why or str(error)
+
+    async def _write(self) -> None:
+        """The one writer of the connection; when it ends, so does the connection."""
+        try:
+            while not self._finishing:
+                await self._wake.wait()
+                self._wake.clear()
+                if not self._finishing:
+                    await self._write_outbox()
+            self._why = "closed by us"
+            async with asyncio.timeout(_FLUSH_S):
+                await self._write_outbox()
+        except LinkClosedError as error:
+            self._why = str(error)
+        except TimeoutError:
+            self._why = "closed by us with words unsaid: the peer does not read"
+
+    async def _write_outbox(self) -> None:
+        while self._outbox:
+            batch = self._outbox[:_PER_ENVELOPE]
+            del self._outbox[:_PER_ENVELOPE]
+            await self.link.send(self._stamp(batch))
+
+    def _stamp(self, messages: list[Message]) -> Envelope:
+        envelope = Envelope(self.session_id, self._sent, tuple(messages))
+        self._sent += 1
+        return envelope

@@ -1,0 +1,231 @@
+"""The coordinator's driver: sessions with workers, fetches of their results, and the queries of whoever asks.
+
+It executes what the machine decides and decides nothing itself. Everything it talks to is given to it.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+from typing import Generic, assert_never
+
+from quarterdeck.core.errors import ErrorCode
+from quarterdeck.core.ids import QueryId, SessionId, WorkerId
+from quarterdeck.core.workcoord.coordinator import CoordinatorMachine
+from quarterdeck.core.workcoord.coordinator import effects as ef
+from quarterdeck.core.workcoord.coordinator import events as ev
+from quarterdeck.core.workcoord.messages import Register, WorkerMessage
+from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError, WorkKey, WorkSpec
+from quarterdeck.crew.conversation import Conversation, ProtocolError
+from quarterdeck.crew.driver import Observer, Stepper
+from quarterdeck.crew.ports import (
+    Clock,
+    Fetcher,
+    FetchFailedError,
+    Ids,
+    Link,
+    LinkClosedError,
+    Message,
+    ResultT,
+)
+
+_HELLO_S = 5.0
+"""How long a new connection may take to say who it is."""
+
+
+class QueryHandle(Generic[ResultT]):
+    """A query from the side of whoever asked: works go in, results come out in the order in which they were won."""
+
+    def __init__(self, query_id: QueryId, driver: "CoordinatorDriver[ResultT]") -> None:
+        self.query_id = query_id
+        self.ended: ef.EndQuery | None = None
+        self.refused: list[ef.RefuseWork] = []
+        self._driver = driver
+        self._results: deque[tuple[WorkKey, ResultT]] = deque()
+        self._changed = asyncio.Event()
+
+    def submit(self, spec: WorkSpec) -> None:
+        self._driver.apply(ev.WorkSubmitted(spec))
+
+    def seal(self) -> None:
+        """No more works follow."""
+        self._driver.apply(ev.QuerySealed(self.query_id))
+
+    def cancel(self, reason: str) -> None:
+        self._driver.apply(ev.QueryCancelRequested(self.query_id, reason))
+
+    def cancel_work(self, key: WorkKey) -> None:
+        self._driver.apply(ev.WorkCancelRequested(key))
+
+    async def next_result(self) -> tuple[WorkKey, ResultT] | None:
+        """The next result, or None when the query has ended; `ended` says how."""
+        while not self._results:
+            if self.ended is not None:
+                return None
+            self._changed.clear()
+            await self._changed.wait()
+        return self._results.popleft()
+
+    def deliver(self, key: WorkKey, result: ResultT) -> None:
+        self._results.append((key, result))
+        self._changed.set()
+
+    def end(self, ended: ef.EndQuery) -> None:
+        self.ended = ended
+        self._changed.set()
+
+
+class CoordinatorDriver(Generic[ResultT]):
+    """Run it with `run`; give it connections with `serve`; ask it with `open_query`."""
+
+    def __init__(
+        self,
+        machine: CoordinatorMachine,
+        *,
+        clock: Clock,
+        ids: Ids,
+        fetcher: Fetcher[ResultT],
+        observer: Observer[ev.Event, ef.Effect] | None = None,
+    ) -> None:
+        self.machine = machine
+        self._ids = ids
+        self._fetcher = fetcher
+        self._stepper: Stepper[ev.Event, ef.Effect] = Stepper(machine, clock, self._execute, ev.TimePassed(), observer)
+        self._conversations: dict[SessionId, Conversation] = {}
+        self._queries: dict[QueryId, QueryHandle[ResultT]] = {}
+        self._fetches: dict[AttemptId, asyncio.Task[ResultT | WorkError]] = {}
+        self._fetched: dict[AttemptId, ResultT] = {}
+        self._stopped = asyncio.Event()
+
+    async def run(self) -> None:
+        """Lives until `stop`, or until it is canceled; fetches do not outlive it."""
+        try:
+            await self._stopped.wait()
+        finally:
+            self._stepper.stop()
+            for task in list(self._fetches.values()):
+                task.cancel()
+
+    def stop(self, reason: str) -> None:
+        """Cancels interactive queries, says goodbye to the workers, and lets `run` end."""
+        self.apply(ev.ShutdownRequested(reason))
+        self._stopped.set()
+
+    def apply(self, event: ev.Event) -> None:
+        self._stepper.apply(event)
+
+    def open_query(self, query_id: QueryId, wait_limit_s: float | None) -> QueryHandle[ResultT]:
+        handle = self._queries[query_id] = QueryHandle(query_id, self)
+        self.apply(ev.QueryOpened(query_id, wait_limit_s))
+        return handle
+
+    def drain_worker(self, worker_id: WorkerId) -> None:
+        self.apply(ev.DrainRequested(worker_id))
+
+    def left_over(self) -> list[str]:
+        """What there should be none of when no query is open: for tests, and to see a leak while it is small."""
+        things = {"fetches": self._fetches, "results": self._fetched}
+        left = [f"{len(held)} {name}" for name, held in things.items() if held]
+        return left
+
+    # Sessions
+
+    async def serve(self, link: Link) -> bool:
+        """One connection with a worker, whoever dialled it, to its end; whether it came to a session."""
+        conversation = Conversation(link)
+        try:
+            async with asyncio.timeout(_HELLO_S):
+                register = await self._hear_registration(conversation)
+        except (TimeoutError, LinkClosedError, ProtocolError):
+            self.machine.counters["connections_without_registration"] += 1
+            link.close()
+            return False
+        session_id = conversation.session_id = self._ids.session_id()
+        self._conversations[session_id] = conversation
+        try:
+            self.apply(ev.SessionOpened(session_id, register))
+            reason = await conversation.talk(lambda messages: self._take(session_id, messages))
+            self.apply(ev.SessionLost(session_id, reason))
+        finally:
+            del self._conversations[session_id]
+        return True
+
+    async def _hear_registration(self, conversation: Conversation) -> Register:
+        match await conversation.hear():
+            case (Register() as register,):
+                return register
+            case _:
+                raise ProtocolError("a connection did not begin with a registration")
+
+    def _take(self, session_id: SessionId, messages: Iterable[Message]) -> None:
+        for message in messages:
+            if not isinstance(message, WorkerMessage):
+                raise ProtocolError(f"a worker sent {type(message).__name__}")
+            self.apply(ev.MessageReceived(session_id, message))
+
+    # Effects
+
+    def _execute(self, effect: ef.Effect) -> None:
+        match effect:
+            case ef.SendToWorker(session_id, message):
+                conversation = self._conversations.get(session_id)
+                if conversation is not None:
+                    conversation.send(message)
+            case ef.CloseSession(session_id):
+                conversation = self._conversations.get(session_id)
+                if conversation is not None:
+                    conversation.finish()
+            case ef.FetchArtifact(attempt, worker_id, artifact):
+                self._start_fetch(attempt, worker_id, artifact)
+            case ef.CancelFetch(attempt):
+                task = self._fetches.pop(attempt, None)
+                if task is not None:
+                    task.cancel()
+            case ef.DeliverResult(attempt):
+                self._queries[attempt.key.query_id].deliver(attempt.key, self._fetched.pop(attempt))
+            case ef.DropResult(attempt):
+                self._fetcher.discard(self._fetched.pop(attempt))
+            case ef.EndQuery(query_id):
+                self._queries.pop(query_id).end(effect)
+            case ef.RefuseWork(key):
+                handle = self._queries.get(key.query_id)
+                if handle is not None:
+                    handle.refused.append(effect)
+            case ef.WarnOfSilence() | ef.ReportProgress() | ef.ReportDurable():
+                pass  # for the observer
+            case _:
+                assert_never(effect)
+
+    def _start_fetch(self, attempt: AttemptId, worker_id: WorkerId, artifact: Artifact) -> None:
+        task = asyncio.create_task(self._fetch(attempt, worker_id, artifact), name=f"fetch {attempt}")
+        self._fetches[attempt] = task
+        task.add_done_callback(lambda done: self._fetch_done(attempt, done))
+
+    async def _fetch(self, attempt: AttemptId, worker_id: WorkerId, artifact: Artifact) -> ResultT | WorkError:
+        try:
+            return await self._fetcher.fetch(worker_id, attempt, artifact)
+        except FetchFailedError as failed:
+            return failed.error
+        except Exception as error:  # noqa: BLE001 - whatever a fetcher does wrong costs an attempt, not the query
+            return WorkError(ErrorCode.INTERNAL, f"the fetch broke: {error!r}")
+
+    def _fetch_done(self, attempt: AttemptId, task: "asyncio.Task[ResultT | WorkError]") -> None:
+        if self._fetches.get(attempt) is not task:
+            self._discard_late(task)
+            return
+        del self._fetches[attempt]
+        if task.cancelled():
+            return
+        result = task.result()
+        if isinstance(result, WorkError):
+            self.apply(ev.FetchFailed(attempt, result))
+        else:
+            self._fetched[attempt] = result
+            self.apply(ev.FetchSucceeded(attempt))
+
+    def _discard_late(self, task: "asyncio.Task[ResultT | WorkError]") -> None:
+        """A fetch that was canceled may have finished in that moment."""
+        if task.cancelled():
+            return
+        result = task.result()
+        if not isinstance(result, WorkError):
+            self._fetcher.discard(result)

@@ -1,0 +1,94 @@
+"""What both drivers do: give a machine one event at a time, execute what it answers, wake it when its time comes."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
+
+from quarterdeck.crew.ports import Clock
+
+EventT = TypeVar("EventT")
+EffectT = TypeVar("EffectT")
+EventT_contra = TypeVar("EventT_contra", contravariant=True)
+
+
+_GRAIN_S = 0.0001
+"""A timer aims this much behind its deadline: one that fires a hair too early, by rounding, would spin."""
+
+
+class Machine(Protocol[EventT_contra, EffectT]):
+    def step(self, event: EventT_contra, now: float) -> list[EffectT]: ...
+
+    def next_deadline(self) -> float | None: ...
+
+
+class Observer(Protocol[EventT_contra, EffectT]):
+    """Sees every step: for logs, metrics, and the simulator's invariants."""
+
+    def stepped(self, event: EventT_contra, effects: list[EffectT]) -> None: ...
+
+
+class Stepper(Generic[EventT, EffectT]):
+    """Runs a machine on a clock. Not thread-safe: all of it happens on one event loop."""
+
+    def __init__(
+        self,
+        machine: Machine[EventT, EffectT],
+        clock: Clock,
+        execute: Callable[[EffectT], None],
+        time_passed: EventT,
+        observer: Observer[EventT, EffectT] | None,
+    ) -> None:
+        self._machine = machine
+        self._clock = clock
+        self._execute = execute
+        self._time_passed = time_passed
+        self._observer = observer
+        self._events: deque[EventT] = deque()
+        self._stepping = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._armed_for = float("inf")
+
+    def apply(self, event: EventT) -> None:
+        """Steps the machine and executes the effects, in order. Events that effects cause wait for their turn."""
+        self._events.append(event)
+        if self._stepping:
+            return
+        self._stepping = True
+        try:
+            while self._events:
+                event = self._events.popleft()
+                effects = self._machine.step(event, self._clock.now())
+                if self._observer is not None:
+                    self._observer.stepped(event, effects)
+                for effect in effects:
+                    self._execute(effect)
+        finally:
+            self._stepping = False
+        self._arm()
+
+    def stop(self) -> None:
+        """No more waking up."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _arm(self) -> None:
+        """Makes sure to wake in time. A timer that turns out too early finds nothing due, which is cheap."""
+        deadline = self._machine.next_deadline()
+        if deadline is None or (self._timer is not None and self._armed_for <= deadline):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._armed_for = deadline
+        left_s = deadline - self._clock.now()
+        delay_s = left_s + _GRAIN_S if left_s > 0 else 0.0
+        self._timer = asyncio.get_running_loop().call_later(delay_s, self._woken)
+
+    def _woken(self) -> None:
+        self._timer = None
+        deadline = self._machine.next_deadline()
+        if deadline is not None and deadline <= self._clock.now():
+            self.apply(self._time_passed)
+        else:
+            self._arm()

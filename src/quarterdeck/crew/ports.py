@@ -1,0 +1,116 @@
+"""What the drivers need from the world: connections, a clock, ids, an executor, a fetcher; real or simulated.
+
+A driver never asks the operating system for any of these itself; so the same driver runs in a process and in a
+simulation.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias, TypeVar
+
+from quarterdeck.core.ids import SessionId, WorkerId
+from quarterdeck.core.workcoord.messages import CoordinatorMessage, Refused, Register, Registered, WorkerMessage
+from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError, WorkSpec
+
+Message: TypeAlias = WorkerMessage | CoordinatorMessage | Register | Registered | Refused
+
+ResultT = TypeVar("ResultT")
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """One write on a connection: several messages at once, so that a burst costs little."""
+
+    session_id: SessionId | None
+    """None until the worker has a session."""
+    sequence: int
+    """Counts the envelopes of one direction of a connection, from 0."""
+    messages: tuple[Message, ...]
+
+
+class LinkClosedError(Exception):
+    """The connection is gone, or could not be made; the message says how."""
+
+
+class Link(Protocol):
+    """One connection. What is sent arrives whole and in order, or the connection breaks."""
+
+    @property
+    def peer(self) -> str:
+        """Who is at the other end: two links with one peer are with the same process, or with one that replaced it."""
+        ...
+
+    async def send(self, envelope: Envelope) -> None:
+        """Waits while the peer does not read; raises `LinkClosedError` when the connection is gone."""
+        ...
+
+    async def receive(self) -> Envelope:
+        """The next envelope; raises `LinkClosedError` when there will be none."""
+        ...
+
+    def close(self) -> None:
+        """Closes both directions; again is fine."""
+        ...
+
+
+class Dialer(Protocol):
+    async def dial(self, address: str) -> Link:
+        """Makes a connection, or raises `LinkClosedError`."""
+        ...
+
+
+class Clock(Protocol):
+    def now(self) -> float:
+        """Seconds since some moment, never stepped by an administrator."""
+        ...
+
+
+class Ids(Protocol):
+    def session_id(self) -> SessionId: ...
+
+
+class Chance(Protocol):
+    def random(self) -> float:
+        """Something in [0, 1)."""
+        ...
+
+
+class ExecutionFailedError(Exception):
+    """An executor's way of saying why a work could not be done."""
+
+    def __init__(self, error: WorkError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+class Executor(Protocol):
+    """Does the work, on the worker. One for all kinds: which one is asked is its own affair."""
+
+    async def execute(self, attempt: AttemptId, spec: WorkSpec, progress: Callable[[float], None]) -> Artifact:
+        """Does it and says where the result is, or raises `ExecutionFailedError`. Canceled, it stops soon and leaves
+        nothing behind."""
+        ...
+
+    async def drop(self, attempt: AttemptId) -> None:
+        """Deletes the artifact, or unloads what is held."""
+        ...
+
+
+class FetchFailedError(Exception):
+    """A fetcher's way of saying why a result could not be had: gone, late, or not what was announced."""
+
+    def __init__(self, error: WorkError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+class Fetcher(Protocol[ResultT]):
+    """Gets results, on the coordinator."""
+
+    async def fetch(self, worker_id: WorkerId, attempt: AttemptId, artifact: Artifact) -> ResultT:
+        """Brings the result here and verifies it against what was announced, or raises `FetchFailedError`."""
+        ...
+
+    def discard(self, result: ResultT) -> None:
+        """A result that was fetched and is not needed."""
+        ...

@@ -1,0 +1,21 @@
+"""Keeping a connection: dial, talk until it ends, wait a little longer each time it fails, dial again."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from quarterdeck.core.backoff import Backoff
+from quarterdeck.crew.ports import Chance, Dialer, Link, LinkClosedError
+
+
+async def keep_connected(
+    dialer: Dialer, address: str, serve: Callable[[Link], Awaitable[bool]], backoff: Backoff, chance: Chance
+) -> None:
+    """Runs until it is canceled. `serve` says whether it came to a session; after one the waits are short again."""
+    failures = 0
+    while True:
+        try:
+            link = await dialer.dial(address)
+            failures = 0 if await serve(link) else failures + 1
+        except LinkClosedError:
+            failures += 1
+        await asyncio.sleep(backoff.delay_s(max(1, failures), chance.random()))

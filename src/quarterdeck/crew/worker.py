@@ -1,0 +1,198 @@
+"""The worker's driver: sessions with coordinators, executions, and the artifacts they leave.
+
+It executes what the machine decides and decides nothing itself. Everything it talks to is given to it.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from typing import assert_never
+
+from quarterdeck.core.errors import ErrorCode
+from quarterdeck.core.ids import SessionId
+from quarterdeck.core.workcoord.messages import CoordinatorMessage, Refused, Registered
+from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError, WorkSpec
+from quarterdeck.core.workcoord.worker import WorkerMachine
+from quarterdeck.core.workcoord.worker import effects as ef
+from quarterdeck.core.workcoord.worker import events as ev
+from quarterdeck.crew.conversation import Conversation, ProtocolError
+from quarterdeck.crew.driver import Observer, Stepper
+from quarterdeck.crew.ports import (
+    Clock,
+    ExecutionFailedError,
+    Executor,
+    Link,
+    LinkClosedError,
+    Message,
+)
+
+_WELCOME_S = 5.0
+"""How long a coordinator may take to answer a registration."""
+
+
+class WorkerDriver:
+    """Run it with `run`; give it connections with `serve`, whoever dialled them."""
+
+    def __init__(
+        self,
+        machine: WorkerMachine,
+        *,
+        clock: Clock,
+        executor: Executor,
+        observer: Observer[ev.Event, ef.Effect] | None = None,
+    ) -> None:
+        self.machine = machine
+        self._executor = executor
+        self._stepper: Stepper[ev.Event, ef.Effect] = Stepper(machine, clock, self._execute, ev.TimePassed(), observer)
+        self._conversations: dict[SessionId, Conversation] = {}
+        self._cleared: dict[SessionId, asyncio.Event] = {}
+        self._with_peer: dict[str, Conversation] = {}
+        """The newest connection with each peer; older ones are on their way out."""
+        self._turns: dict[str, asyncio.Lock] = {}
+        self._executions: dict[AttemptId, asyncio.Task[Artifact | WorkError]] = {}
+        self._drops: set[asyncio.Task[None]] = set()
+        self._drained = asyncio.Event()
+        self._alone = asyncio.Event()
+        self._alone.set()
+        self._over = False
+
+    async def run(self) -> None:
+        """Lives until it is drained, or canceled; executions do not outlive it."""
+        try:
+            await self._drained.wait()
+            await self._alone.wait()
+            while left := [*self._executions.values(), *self._drops]:
+                await asyncio.wait(left)
+        finally:
+            self._over = True
+            self._stepper.stop()
+            for task in [*self._executions.values(), *self._drops]:
+                task.cancel()
+
+    def drain(self) -> None:
+        """Takes nothing new and ends `run` when what runs has finished."""
+        self.apply(ev.DrainRequested())
+
+    def apply(self, event: ev.Event) -> None:
+        self._stepper.apply(event)
+
+    # Sessions
+
+    async def serve(self, link: Link) -> bool:
+        """One connection with a coordinator, whoever dialled it, to its end; whether it came to a session.
+
+        There is one at a time with each peer. A newer one ends the older: the peer has given that up. The worker
+        registers on it when nothing runs for the older one any more.
+        """
+        conversation = Conversation(link)
+        older = self._with_peer.get(link.peer)
+        self._with_peer[link.peer] = conversation
+        if older is not None:
+            older.link.close()
+        try:
+            async with self._turns.setdefault(link.peer, asyncio.Lock()):
+                return self._with_peer[link.peer] is conversation and await self._converse(conversation)
+        finally:
+            link.close()
+            if self._with_peer[link.peer] is conversation:
+                del self._with_peer[link.peer]
+                del self._turns[link.peer]
+
+    async def _converse(self, conversation: Conversation) -> bool:
+        try:
+            async with asyncio.timeout(_WELCOME_S):
+                await conversation.say(self.machine.registration())
+                registered = await self._hear_welcome(conversation)
+        except (TimeoutError, LinkClosedError, ProtocolError):
+            self.machine.counters["registrations_failed"] += 1
+            return False
+        session_id = registered.session_id
+        self._conversations[session_id] = conversation
+        self._alone.clear()
+        cleared = self._cleared[session_id] = asyncio.Event()
+        try:
+            self.apply(ev.SessionOpened(registered))
+            await conversation.talk(lambda messages: self._take(session_id, messages))
+            self.apply(ev.SessionLost(session_id))
+            await cleared.wait()
+        finally:
+            del self._conversations[session_id]
+            del self._cleared[session_id]
+            if not self._conversations:
+                self._alone.set()
+        return True
+
+    async def _hear_welcome(self, conversation: Conversation) -> Registered:
+        """The answer to our registration. It may come with first words, which are kept for later."""
+        match await conversation.hear():
+            case (Registered() as registered, *rest):
+                conversation.session_id = registered.session_id
+                conversation.unread = rest
+                return registered
+            case (Refused(reason), *_):
+                raise ProtocolError(f"the coordinator refused us: {reason}")
+            case _:
+                raise ProtocolError("the coordinator did not answer the registration")
+
+    def _take(self, session_id: SessionId, messages: Iterable[Message]) -> None:
+        for message in messages:
+            if not isinstance(message, CoordinatorMessage):
+                raise ProtocolError(f"a coordinator sent {type(message).__name__}")
+            self.apply(ev.MessageReceived(session_id, message))
+
+    # Effects
+
+    def _execute(self, effect: ef.Effect) -> None:
+        match effect:
+            case ef.SendToCoordinator(session_id, message):
+                conversation = self._conversations.get(session_id)
+                if conversation is not None:
+                    conversation.send(message)
+            case ef.CloseSession(session_id):
+                conversation = self._conversations.get(session_id)
+                if conversation is not None:
+                    conversation.finish()
+            case ef.ClearSession(session_id):
+                cleared = self._cleared.get(session_id)
+                if cleared is not None:
+                    cleared.set()
+            case ef.StartExecution(attempt, spec):
+                self._start_execution(attempt, spec)
+            case ef.StopExecution(attempt):
+                self._executions[attempt].cancel()
+            case ef.DropResult(attempt):
+                task = asyncio.create_task(self._executor.drop(attempt), name=f"drop {attempt}")
+                self._drops.add(task)
+                task.add_done_callback(self._drops.discard)
+            case ef.FinishDrain():
+                self._drained.set()
+            case _:
+                assert_never(effect)
+
+    def _start_execution(self, attempt: AttemptId, spec: WorkSpec) -> None:
+        task = asyncio.create_task(self._run_execution(attempt, spec), name=f"execute {attempt}")
+        self._executions[attempt] = task
+        task.add_done_callback(lambda done: self._execution_done(attempt, done))
+
+    async def _run_execution(self, attempt: AttemptId, spec: WorkSpec) -> Artifact | WorkError:
+        def progress(fraction: float) -> None:
+            self.apply(ev.ExecutionProgressed(attempt, fraction))
+
+        try:
+            return await self._executor.execute(attempt, spec, progress)
+        except ExecutionFailedError as failed:
+            return failed.error
+        except Exception as error:  # noqa: BLE001 - whatever an executor does wrong is that work's failure, not ours
+            return WorkError(ErrorCode.INTERNAL, f"the executor broke: {error!r}")
+
+    def _execution_done(self, attempt: AttemptId, task: "asyncio.Task[Artifact | WorkError]") -> None:
+        del self._executions[attempt]
+        if self._over:
+            return
+        if task.cancelled():
+            self.apply(ev.ExecutionStopped(attempt))
+            return
+        result = task.result()
+        if isinstance(result, WorkError):
+            self.apply(ev.ExecutionFailed(attempt, result))
+        else:
+            self.apply(ev.ExecutionSucceeded(attempt, result))

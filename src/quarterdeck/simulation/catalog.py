@@ -1,0 +1,51 @@
+"""The leader's durable catalog, which outlives it: which durable works there are, and where each was left."""
+
+from dataclasses import dataclass
+
+from quarterdeck.core.ids import LeafId, QueryId, WorkerId, WorkId
+from quarterdeck.core.workcoord import policies
+from quarterdeck.core.workcoord.coordinator import effects as ef
+from quarterdeck.core.workcoord.coordinator import events as ev
+from quarterdeck.core.workcoord.coordinator.tables import WorkState
+from quarterdeck.core.workcoord.model import WorkKey, WorkKind, WorkSpec
+from quarterdeck.crew.coordinator import CoordinatorDriver
+from quarterdeck.simulation.scenario import Scenario
+
+DURABLE_QUERY = QueryId("durable")
+
+
+@dataclass(slots=True)
+class Row:
+    spec: WorkSpec
+    number: int = 0
+    worker_id: WorkerId | None = None
+
+
+class Catalog:
+    def __init__(self, scenario: Scenario) -> None:
+        self.rows: dict[WorkKey, Row] = {}
+        for number in range(scenario.fragments):
+            worker = WorkerId(scenario.worker_hosts[number % scenario.workers])
+            self._add(f"fragment{number}", WorkKind.FRAGMENT, pinned_to=worker)
+        for number in range(scenario.epoch_replicas):
+            self._add(f"epoch{number}", WorkKind.EPOCH, group="epoch")
+
+    def _add(self, name: str, kind: WorkKind, *, pinned_to: WorkerId | None = None, group: str | None = None) -> None:
+        key = WorkKey(DURABLE_QUERY, LeafId("-"), WorkId(name))
+        policy = policies.POLICY_OF_KIND[kind]
+        self.rows[key] = Row(WorkSpec(key, kind, policy, affinity_key=name, pinned_to=pinned_to, group=group))
+
+    def restore(self, driver: CoordinatorDriver[WorkKey]) -> None:
+        """A new leader takes everything up before it listens."""
+        if self.rows:
+            driver.open_query(DURABLE_QUERY, None)
+        for row in self.rows.values():
+            driver.apply(ev.WorkRestored(row.spec, row.worker_id, row.number))
+
+    def note(self, effects: list[ef.Effect]) -> None:
+        """Written down before anything else is done with the step: its effects have not been executed yet."""
+        for effect in effects:
+            if isinstance(effect, ef.ReportDurable):
+                row = self.rows[effect.attempt.key]
+                row.number = effect.attempt.number
+                row.worker_id = None if effect.state is WorkState.PENDING else effect.worker_id

@@ -1,0 +1,172 @@
+"""The watcher: sees every step of every machine and every execution, and stops the run when a promise is broken.
+
+After every step it holds that
+- a work's result is delivered at most once, and it is the right one;
+- no submitted work is forgotten: its query is open and has it, or has ended;
+- a session-bound work executes for a coordinator on at most one worker that this coordinator believes alive, and a
+  worker that registers has nothing in flight for that coordinator;
+- no worker is given more than its credit, and none that drains takes anything new;
+- no honest peer is ever accused of breaking the protocol.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from quarterdeck.core.ids import QueryId, WorkId
+from quarterdeck.core.workcoord.coordinator import CoordinatorMachine
+from quarterdeck.core.workcoord.coordinator import effects as cef
+from quarterdeck.core.workcoord.coordinator import events as cev
+from quarterdeck.core.workcoord.coordinator.tables import WorkerState
+from quarterdeck.core.workcoord.invariants import InvariantError
+from quarterdeck.core.workcoord.messages import AssignWork, WorkAccepted
+from quarterdeck.core.workcoord.model import AttemptId, WorkKey
+from quarterdeck.core.workcoord.worker import WorkerMachine
+from quarterdeck.core.workcoord.worker import effects as wef
+from quarterdeck.core.workcoord.worker import events as wev
+from quarterdeck.simulation.loop import SimulatedLoop
+from quarterdeck.simulation.process import Process, ProcessState
+from quarterdeck.simulation.trace import Trace
+
+if TYPE_CHECKING:
+    from quarterdeck.simulation.hosts import CoordinatorHost
+
+
+class Violation(Exception):
+    """A promise was broken."""
+
+    def __init__(self, message: str, work_id: WorkId | None = None) -> None:
+        super().__init__(message)
+        self.work_id = work_id
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    host: str
+    process: Process
+    attempt: AttemptId
+
+
+class Watcher:
+    def __init__(self, loop: SimulatedLoop, trace: Trace) -> None:
+        self._loop = loop
+        self.trace = trace
+        self.owners: dict[QueryId, CoordinatorHost] = {}
+        """Who was asked each interactive query that has not ended; a coordinator that dies takes its queries along."""
+        self.submitted: dict[QueryId, set[WorkKey]] = {}
+        self.delivered: dict[WorkKey, AttemptId] = {}
+        self.ended: dict[QueryId, cef.EndQuery] = {}
+        self.executions: dict[WorkKey, list[Execution]] = {}
+        self.found: Violation | None = None
+        """The first broken promise. It ends the run, even if the code it came up in swallows it."""
+
+    def violated(self, message: str, work_id: WorkId | None = None) -> Violation:
+        """A promise was broken: raise what this returns."""
+        violation = Violation(message, work_id)
+        self.found = self.found or violation
+        return violation
+
+    def stop_if_violated(self) -> None:
+        if self.found is not None:
+            raise self.found
+
+    # Steps of the machines
+
+    def coordinator_stepped(
+        self, host: "CoordinatorHost", machine: CoordinatorMachine, event: cev.Event, effects: list[cef.Effect]
+    ) -> None:
+        self.trace.add(self._loop.time(), host.name, event, effects)
+        if isinstance(event, cev.SessionOpened):
+            self._nothing_in_flight(host, event.register.worker.worker_id)
+        for effect in effects:
+            match effect:
+                case cef.SendToWorker(session_id, AssignWork() as assignment):
+                    self._may_be_given(machine, session_id, assignment)
+                case cef.DeliverResult(attempt):
+                    self._delivered(machine, attempt)
+                case cef.EndQuery(query_id):
+                    self.ended[query_id] = effect
+                    self.owners.pop(query_id, None)
+                case _:
+                    pass
+        self._check(machine)
+        mine = {query_id for query_id, owner in self.owners.items() if owner is host}
+        there = {query.query_id: query for query in machine.ledger.queries()}
+        for query_id in mine - there.keys():
+            raise self.violated(f"query {query_id} is forgotten")
+        for query_id in mine:
+            for key in self.submitted[query_id] - there[query_id].works.keys():
+                raise self.violated("a submitted work is forgotten", key.work_id)
+
+    def worker_stepped(self, host: str, machine: WorkerMachine, event: wev.Event, effects: list[wef.Effect]) -> None:
+        self.trace.add(self._loop.time(), host, event, effects)
+        for effect in effects:
+            match effect:
+                case wef.SendToCoordinator(_, WorkAccepted(attempt)) if machine.status.draining:
+                    raise self.violated(f"{host} drains and took {attempt}", attempt.key.work_id)
+                case _:
+                    pass
+        self._check(machine)
+
+    # Executions
+
+    def execution_started(self, execution: Execution) -> None:
+        """Called when it really begins to run, not when a machine says so."""
+        key = execution.attempt.key
+        others = self.executions.setdefault(key, [])
+        owner = self.owners.get(key.query_id)
+        if owner is not None:
+            for other in others:
+                if other.host != execution.host and owner.believes_alive(other.host):
+                    message = f"{key.work_id} starts on {execution.host} and still runs on {other.host}"
+                    raise self.violated(f"{message}, which {owner.name} believes alive", key.work_id)
+        others.append(execution)
+
+    def execution_ended(self, execution: Execution) -> None:
+        if execution.process.state is not ProcessState.DEAD:
+            self._remove(execution)
+
+    def process_died(self, process: Process) -> None:
+        for execution in [e for executions in self.executions.values() for e in executions if e.process is process]:
+            self._remove(execution)
+
+    def _remove(self, execution: Execution) -> None:
+        executions = self.executions[execution.attempt.key]
+        executions.remove(execution)
+        if not executions:
+            del self.executions[execution.attempt.key]
+
+    # Claims
+
+    def _nothing_in_flight(self, host: "CoordinatorHost", worker_id: str) -> None:
+        for key, executions in self.executions.items():
+            if self.owners.get(key.query_id) is host and any(e.host == worker_id for e in executions):
+                raise self.violated(f"{worker_id} registers with {host.name} and still runs {key.work_id}", key.work_id)
+
+    def _may_be_given(self, machine: CoordinatorMachine, session_id: str, assignment: AssignWork) -> None:
+        session = next((s for s in machine.roster.sessions() if s.session_id == session_id), None)
+        work_id = assignment.spec.key.work_id
+        if session is None:
+            raise self.violated(f"{work_id} was given to a session that is gone", work_id)
+        if session.state is not WorkerState.ACCEPTING:
+            raise self.violated(f"{work_id} was given to {session.worker_id}, which is {session.state}", work_id)
+        if session.outstanding > session.credit:
+            raise self.violated(f"{work_id} was given to {session.worker_id} beyond its credit", work_id)
+
+    def _delivered(self, machine: CoordinatorMachine, attempt: AttemptId) -> None:
+        query = machine.ledger.query(attempt.key.query_id)
+        if query is not None and query.durable:
+            return
+        before = self.delivered.get(attempt.key)
+        if before is not None:
+            raise self.violated(
+                f"{attempt.key.work_id} was delivered twice: {before.number}, {attempt.number}", attempt.key.work_id
+            )
+        self.delivered[attempt.key] = attempt
+
+    def _check(self, machine: CoordinatorMachine | WorkerMachine) -> None:
+        if machine.counters["protocol_errors"]:
+            raise self.violated("an honest peer was accused of breaking the protocol")
+        try:
+            machine.check_invariants()
+        except InvariantError as error:
+            raise self.violated(f"records contradict each other: {error}") from error

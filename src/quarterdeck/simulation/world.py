@@ -1,0 +1,384 @@
+"""The world: plays one scenario on the simulated loop, heals everything, and sees whether all promises were kept."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import assert_never
+
+from quarterdeck.core.ids import LeafId, QueryId, WorkerId, WorkId
+from quarterdeck.core.workcoord import policies
+from quarterdeck.core.workcoord.coordinator.effects import Outcome as QueryOutcome
+from quarterdeck.core.workcoord.messages import CreditChanged, WorkAccepted, WorkCanceled, WorkFailed, WorkReady
+from quarterdeck.core.workcoord.model import WorkKey, WorkKind, WorkSpec
+from quarterdeck.core.workcoord.worker import events as wev
+from quarterdeck.crew.coordinator import QueryHandle
+from quarterdeck.simulation import faults as f
+from quarterdeck.simulation.catalog import DURABLE_QUERY, Catalog
+from quarterdeck.simulation.failures import SimulationFailure
+from quarterdeck.simulation.hosts import CoordinatorHost, Host, WorkerHost, query_id_for, seeded
+from quarterdeck.simulation.loop import SimulatedLoop
+from quarterdeck.simulation.network import SimulatedNetwork
+from quarterdeck.simulation.process import Process, ProcessState
+from quarterdeck.simulation.scenario import TROUBLE_S, QueryLoad, Scenario, WorkLoad
+from quarterdeck.simulation.trace import Trace
+from quarterdeck.simulation.watcher import Violation, Watcher
+
+_PATIENCE_S = 90.0
+"""Virtual time after healing in which everything must have come to its end."""
+_PROBE_LOAD = WorkLoad(duration_s=0.05)
+_STEP_LIMIT = 400_000
+
+_MESSAGE_OF_REPLY = {
+    f.Reply.ACCEPTED: WorkAccepted,
+    f.Reply.READY: WorkReady,
+    f.Reply.FAILED: WorkFailed,
+    f.Reply.CANCELED: WorkCanceled,
+    f.Reply.CREDIT: CreditChanged,
+}
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How a run ended, and what it met on the way."""
+
+    scenario: Scenario
+    trace: Trace
+    violation: str | None = None
+    work_id: WorkId | None = None
+    steps: int = 0
+    """Callbacks run."""
+    virtual_s: float = 0.0
+    works: int = 0
+    moves: Counter[tuple[StrEnum, StrEnum]] = field(default_factory=Counter[tuple[StrEnum, StrEnum]])
+    faults: Counter[str] = field(default_factory=Counter[str])
+    ends: Counter[str] = field(default_factory=Counter[str])
+
+
+def play(scenario: Scenario) -> Outcome:
+    """Runs a scenario to its end, or to the first broken promise."""
+    trace = Trace()
+    outcome = Outcome(scenario, trace)
+    loop = SimulatedLoop(seeded(scenario.seed, "order"), step_limit=_STEP_LIMIT)
+    world = World(scenario, loop, trace)
+    loop.after_callback = world.watcher.stop_if_violated
+    try:
+        loop.run_until_complete(world.play())
+    except Violation as violation:
+        outcome.violation, outcome.work_id = str(violation), violation.work_id
+    except SimulationFailure as failure:
+        outcome.violation = f"{type(failure).__name__}: {failure}"
+    finally:
+        world.summarize(outcome)
+        loop.close()
+    return outcome
+
+
+class World:
+    def __init__(self, scenario: Scenario, loop: SimulatedLoop, trace: Trace) -> None:
+        self.scenario = scenario
+        self.loop = loop
+        self.trace = trace
+        self.chance = seeded(scenario.seed, "world")
+        self.network = SimulatedNetwork(loop, seeded(scenario.seed, "network"))
+        self.watcher = Watcher(loop, trace)
+        self.catalog = Catalog(scenario)
+        self.coordinators = {
+            name: CoordinatorHost(self, name, leads=name == "c0") for name in scenario.coordinator_hosts
+        }
+        self.workers = {WorkerId(name): WorkerHost(self, name) for name in scenario.worker_hosts}
+        self._loads: dict[WorkKey, WorkLoad] = {}
+        self._failures: Counter[WorkKey] = Counter()
+        self._results: Counter[WorkKey] = Counter()
+        self._withdrawn: set[WorkKey] = set()
+        self._asked: dict[QueryId, CoordinatorHost] = {}
+        self._healed = False
+        self._met: Counter[str] = Counter()
+        self._moves: Counter[tuple[StrEnum, StrEnum]] = Counter()
+
+    # For the hosts
+
+    def note(self, text: str) -> None:
+        self.trace.add(self.loop.time(), "----", text)
+
+    def load_of(self, key: WorkKey) -> WorkLoad:
+        return self._loads.get(key, _PROBE_LOAD)
+
+    def fails_again(self, key: WorkKey, load: WorkLoad) -> bool:
+        self._failures[key] += 1
+        return self._failures[key] <= load.failures
+
+    def result_came(self, key: WorkKey, result: WorkKey) -> None:
+        self._results[key] += 1
+        if result != key:
+            raise self.watcher.violated(f"{key.work_id} got the result of {result.work_id}", key.work_id)
+        if self._results[key] > 1:
+            raise self.watcher.violated(f"the client got {key.work_id} twice", key.work_id)
+
+    def worker_exited(self, host: WorkerHost, process: Process) -> None:
+        """A worker drained and its process ended; it starts again after a while."""
+        self.note(f"{host.name} exits")
+        left = [
+            e.attempt for executions in self.watcher.executions.values() for e in executions if e.process is process
+        ]
+        if left or host.artifacts:
+            raise self.watcher.violated(f"{host.name} exits and leaves {left or list(host.artifacts)}")
+        self.loop.call_soon(self._restart_later, host, host.back_after_s, context=self.loop.context_of(None))
+
+    # The play
+
+    async def play(self) -> None:
+        hosts: list[Host] = [*self.coordinators.values(), *self.workers.values()]
+        for host in hosts:
+            host.start()
+        tasks = [
+            self._spawn(self._strike(fault), f"fault {number}") for number, fault in enumerate(self.scenario.faults)
+        ]
+        tasks += [self._spawn(self._ask_later(n, load), f"query {n}") for n, load in enumerate(self.scenario.queries)]
+        await asyncio.sleep(TROUBLE_S)
+        if tasks:
+            await asyncio.wait(tasks)
+        self._heal(hosts)
+        await self._until(self._queries_ended, "a query has not ended")
+        await self._probe()
+        await self._until(self._nothing_left, "something is left behind")
+
+    def summarize(self, outcome: Outcome) -> None:
+        outcome.steps = self.loop.steps
+        outcome.virtual_s = self.loop.time()
+        outcome.works = len(self._loads)
+        outcome.faults = self._met
+        outcome.ends = Counter(end.outcome.value for end in self.watcher.ended.values())
+        for host in [*self.coordinators.values(), *self.workers.values()]:
+            self._collect_moves(host)
+        outcome.moves = self._moves
+
+    def _spawn(self, coroutine: Coroutine[None, None, None], name: str) -> "asyncio.Task[None]":
+        return self.loop.spawn(None, coroutine, name=name)
+
+    # Load
+
+    async def _ask_later(self, number: int, load: QueryLoad) -> None:
+        await asyncio.sleep(load.at_s)
+        host = self.coordinators[load.coordinator]
+        if host.alive:
+            query_id = query_id_for(host, number)
+            host.spawn(self._ask(host, query_id, load), f"ask {query_id}")
+            self._met["query asked"] += 1
+
+    async def _ask(self, host: CoordinatorHost, query_id: QueryId, load: QueryLoad) -> None:
+        """Runs inside the coordinator's process, as the handler of a request would."""
+        self._asked[query_id] = host
+        self.watcher.owners[query_id] = host
+        self.watcher.submitted[query_id] = submitted = set[WorkKey]()
+        handle = host.driver.open_query(query_id, load.wait_limit_s)
+        for number, work in enumerate(load.works):
+            key = WorkKey(query_id, LeafId("l0"), WorkId(f"{query_id}/{number}"))
+            self._loads[key] = work
+            kind = WorkKind.SEARCH if number % 5 == 4 else WorkKind.LEAF
+            spec = WorkSpec(key, kind, policies.POLICY_OF_KIND[kind], affinity_key=f"segment{number % 3}")
+            handle.submit(spec)
+            if handle.ended is None:
+                submitted.add(key)
+        handle.seal()
+        if load.cancel_after_s is not None:
+            host.spawn(self._cancel_later(handle, load.cancel_after_s), f"cancel {query_id}")
+        if load.cancel_work_after_s is not None:
+            key = WorkKey(query_id, LeafId("l0"), WorkId(f"{query_id}/0"))
+            host.spawn(self._withdraw_later(handle, key, load.cancel_work_after_s), f"withdraw {key.work_id}")
+        await host.consume(handle)
+
+    async def _cancel_later(self, handle: QueryHandle[WorkKey], after_s: float) -> None:
+        await asyncio.sleep(after_s)
+        handle.cancel("the client has gone")
+
+    async def _withdraw_later(self, handle: QueryHandle[WorkKey], key: WorkKey, after_s: float) -> None:
+        await asyncio.sleep(after_s)
+        if handle.ended is None:
+            self._withdrawn.add(key)
+            handle.cancel_work(key)
+
+    # Trouble
+
+    async def _strike(self, fault: f.Fault) -> None:
+        await asyncio.sleep(fault.at_s)
+        self._met[next(name for name, kind in f.FAULTS.items() if kind is type(fault))] += 1
+        self.trace.add(self.loop.time(), "----", fault)
+        match fault:
+            case f.Crash(_, name, down_s):
+                host = self._host(name)
+                if host.alive:
+                    self._collect_moves(host)
+                    host.kill()
+                    self._restart_later(host, down_s)
+            case f.Pause(_, name, for_s):
+                process = self._host(name).process
+                self.loop.pause(process)
+                await asyncio.sleep(for_s)
+                self.loop.resume(process)
+            case f.Partition(_, source, target, for_s, one_way):
+                await self._partition(source, target, for_s, one_way=one_way)
+            case f.Cut(_, host, other, half_open):
+                self.network.cut(host, other, known_to=(host,) if half_open else (host, other))
+            case f.LostReply(_, host, reply):
+                self.network.lose_reply(host, _MESSAGE_OF_REPLY[reply])
+            case f.SlowPeer(_, host, for_s, extra_s):
+                self.network.slow(host, extra_s)
+                await asyncio.sleep(for_s)
+                self.network.slow(host, 0.0)
+            case f.ClockJump(_, name, by_s):
+                self._host(name).clock.ahead_s += by_s
+            case f.Drain(_, name, by, down_s):
+                self._drain(self.workers[WorkerId(name)], by, down_s)
+            case f.NotAccepting(_, name, for_s):
+                await self._stop_accepting(self.workers[WorkerId(name)], for_s)
+            case f.Pressure(_, name, for_s):
+                self._tell(self.workers[WorkerId(name)], wev.PressureRose(for_s))
+            case f.Eviction(_, name):
+                host = self.workers[WorkerId(name)]
+                for attempt in list(host.artifacts):
+                    self._tell(host, wev.ResultEvicted(attempt))
+            case f.Corruption(_, name):
+                self.workers[WorkerId(name)].corrupt_next = True
+            case _:
+                assert_never(fault)
+
+    async def _partition(self, source: str, target: str, for_s: float, *, one_way: bool) -> None:
+        ways = [(source, target)] if one_way else [(source, target), (target, source)]
+        for way in ways:
+            self.network.block(*way)
+        await asyncio.sleep(for_s)
+        for way in ways:
+            self.network.unblock(*way)
+
+    def _drain(self, host: WorkerHost, by: str | None, down_s: float) -> None:
+        host.back_after_s = down_s
+        coordinator = self.coordinators[by] if by is not None else None
+        if coordinator is None:
+            self._tell(host, wev.DrainRequested())
+        elif coordinator.alive:
+            self.loop.call_soon(
+                coordinator.driver.drain_worker,
+                WorkerId(host.name),
+                context=self.loop.context_of(coordinator.process),
+            )
+
+    async def _stop_accepting(self, host: WorkerHost, for_s: float) -> None:
+        self._tell(host, wev.AcceptingChanged(accepting=False))
+        await asyncio.sleep(for_s)
+        self._tell(host, wev.AcceptingChanged(accepting=True))
+
+    def _tell(self, host: WorkerHost, event: wev.Event) -> None:
+        """Something happens inside a worker's process; a paused one hears of it when it goes on."""
+        if host.alive:
+            self.loop.call_soon(host.driver.apply, event, context=self.loop.context_of(host.process))
+
+    def _restart_later(self, host: Host, after_s: float) -> None:
+        if host.alive:  # it exited by itself
+            self._collect_moves(host)
+            host.kill()
+        self.loop.call_later(after_s, self._restart, host, context=self.loop.context_of(None))
+
+    def _restart(self, host: Host) -> None:
+        if not host.alive:
+            host.start()
+
+    # Healing
+
+    def _heal(self, hosts: list[Host]) -> None:
+        self._healed = True
+        self.note("everything heals")
+        self.network.heal()
+        for host in hosts:
+            if host.process.state is ProcessState.PAUSED:
+                self.loop.resume(host.process)
+            self._restart(host)
+
+    async def _until(self, left: Callable[[], "tuple[str, WorkId | None] | None"], promise: str) -> None:
+        deadline = self.loop.time() + _PATIENCE_S
+        while (remaining := left()) is not None:
+            if self.loop.time() > deadline:
+                raise self.watcher.violated(f"{promise}: {remaining[0]}", remaining[1])
+            await asyncio.sleep(0.5)
+
+    def _queries_ended(self) -> "tuple[str, WorkId | None] | None":
+        for query_id, host in self.watcher.owners.items():
+            query = host.machine.ledger.query(query_id)
+            unfinished = [w for w in query.works.values() if w.state not in ("done", "canceled")] if query else []
+            works = ", ".join(f"{work.key.work_id} is {work.state}" for work in unfinished)
+            return f"{query_id}: {works}", unfinished[0].key.work_id if unfinished else None
+        return None
+
+    async def _probe(self) -> None:
+        """Every coordinator answers again, with a work for each worker's every place."""
+        room = self.scenario.slots + self.scenario.queue_places
+        load = QueryLoad(0.0, "", (_PROBE_LOAD,) * (room * self.scenario.workers + 1))
+        for number, host in enumerate(self.coordinators.values()):
+            host.spawn(self._ask(host, query_id_for(host, 1000 + number), load), "probe")
+        await asyncio.sleep(0.1)
+        await self._until(self._queries_ended, "a query asked after healing has not ended")
+        for query_id, end in self.watcher.ended.items():
+            if query_id.startswith("q10") and end.outcome is not QueryOutcome.SUCCEEDED:
+                raise self.watcher.violated(f"a query asked after healing did not succeed: {end}")
+
+    def _nothing_left(self) -> "tuple[str, WorkId | None] | None":
+        for query_id, end in self.watcher.ended.items():
+            for key in self.watcher.submitted.get(query_id, ()):
+                missing = end.outcome is QueryOutcome.SUCCEEDED and not self._results[key]
+                if missing and key not in self._withdrawn:
+                    return f"{query_id} succeeded without {key.work_id}", key.work_id
+        return self._left_on_coordinators() or self._left_on_workers() or self._durable_amiss()
+
+    def _left_on_coordinators(self) -> "tuple[str, WorkId | None] | None":
+        for host in self.coordinators.values():
+            if len(host.machine.roster) != len(self.workers):
+                return f"{host.name} has sessions with {len(host.machine.roster)} of {len(self.workers)} workers", None
+            for query in host.machine.ledger.queries():
+                if query.query_id != DURABLE_QUERY:
+                    return f"{host.name} still has query {query.query_id}", None
+            for session in host.machine.roster.sessions():
+                for attempt in [*session.attempts, *session.closing]:
+                    if attempt.key.query_id != DURABLE_QUERY:
+                        return f"{host.name} still has {attempt} on {session.worker_id}", attempt.key.work_id
+            left = host.driver.left_over()
+            if left:
+                return f"{host.name} still has {left}", None
+        return None
+
+    def _left_on_workers(self) -> "tuple[str, WorkId | None] | None":
+        for host in self.workers.values():
+            for attempt in [*(a.attempt_id for a in host.machine.attempts()), *host.artifacts]:
+                if attempt.key.query_id != DURABLE_QUERY:
+                    return f"{host.name} still has {attempt}", attempt.key.work_id
+        for key, executions in self.watcher.executions.items():
+            if key.query_id != DURABLE_QUERY:
+                return f"{executions[0].host} still runs {key.work_id}", key.work_id
+        return None
+
+    def _durable_amiss(self) -> "tuple[str, WorkId | None] | None":
+        """Each fragment runs on its worker, once; as many epoch replicas as can be are served, on different workers."""
+        holders: dict[WorkKey, list[str]] = {}
+        for host in self.workers.values():
+            for attempt in host.machine.attempts():
+                if attempt.durable:
+                    holders.setdefault(attempt.attempt_id.key, []).append(host.name)
+        served: list[str] = []
+        for key, row in self.catalog.rows.items():
+            where = holders.pop(key, [])
+            if row.spec.pinned_to is not None and where != [row.spec.pinned_to]:
+                return f"{key.work_id} is on {where}, not on {row.spec.pinned_to}", key.work_id
+            served += where if row.spec.group is not None else []
+        wanted = min(self.scenario.epoch_replicas, self.scenario.workers)
+        if len(served) != wanted or len(set(served)) != wanted:
+            return f"{wanted} replicas should be served, they are on {served}", None
+        return None
+
+    # Inside
+
+    def _host(self, name: str) -> Host:
+        return self.coordinators[name] if name in self.coordinators else self.workers[WorkerId(name)]
+
+    def _collect_moves(self, host: Host) -> None:
+        if isinstance(host, CoordinatorHost | WorkerHost) and host.starts and host.alive:
+            self._moves.update(host.machine.moves)
