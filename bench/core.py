@@ -5,7 +5,8 @@ from the effects of earlier steps, outside of the timed section; so are all even
 machine takes part in the coordinator's figures, and the garbage collector rests.
 
 The peer is the cheapest thing that a coordinator in Python could do for a work: start an asyncio task that does
-nothing, and await it. It is measured in the same run, and figures are given as multiples of it.
+nothing, and await it. It is measured in the same run, and figures are given as multiples of it. The simulator's figure,
+at the end, is of everything together, with the garbage collector at work.
 """
 
 import asyncio
@@ -44,6 +45,8 @@ from quarterdeck.core.workcoord.model import (
 from quarterdeck.core.workcoord.worker import effects as worker_fx
 from quarterdeck.core.workcoord.worker import events as worker_ev
 from quarterdeck.core.workcoord.worker.machine import WorkerConfig, WorkerMachine
+from quarterdeck.simulation.scenario import generate
+from quarterdeck.simulation.world import play
 
 CREDIT = 8
 """Attempts a worker takes at once: four slots and four places in its queue."""
@@ -417,11 +420,11 @@ WORST_CASES: tuple[Callable[[int], Samples], ...] = (
 )
 
 
-def worst_steps(works: int) -> dict[str, int]:
+def worst_steps(works: int, rounds: int) -> dict[str, int]:
     """What was looked for in each of the worst cases."""
     worst: dict[str, int] = {}
     for scenario in WORST_CASES:
-        longest = best_of(ROUNDS, partial(scenario, works)).longest
+        longest = best_of(rounds, partial(scenario, works)).longest
         worst |= {kind: ns for kind, ns in longest.items() if kind not in (NEXT_DEADLINE, "credit granted")}
     return worst
 
@@ -435,6 +438,24 @@ def collection_ns(works: int) -> int:
     end = time.perf_counter_ns()
     del drill
     return end - begin
+
+
+# The simulator
+
+
+def simulated_events(console: Console, seeds: int) -> None:
+    """How fast whole worlds are played: drivers, network, faults and the checks of invariants after each callback."""
+    begin = time.perf_counter()
+    outcomes = [play(generate(seed)) for seed in range(seeds)]
+    spent_s = time.perf_counter() - begin
+    events = sum(outcome.steps for outcome in outcomes)
+    virtual_s = sum(outcome.virtual_s for outcome in outcomes)
+    broken = sum(outcome.violation is not None for outcome in outcomes)
+    console.print(
+        f"[bold]5. Simulation[/bold]: {seeds:,} seeds, {events:,} events: {events / spent_s:,.0f} events a second, "
+        f"{seeds / spent_s:,.0f} seeds a second, {virtual_s / spent_s:,.0f} virtual seconds a second; "
+        f"seeds that broke a promise, and ended early: {broken}"
+    )
 
 
 # The peer
@@ -542,7 +563,7 @@ WORKER_STEPS_OF_A_WORK = ("assigned", "succeeded", "acknowledged")
 
 def main(
     quick: Annotated[
-        bool, typer.Option(help="A smoke run of a few seconds: a tenth of the works and workers.")
+        bool, typer.Option(help="A smoke run of a few seconds: a tenth of the works and workers, one round.")
     ] = False,
 ) -> None:
     """Measure the machines of work coordination: cost of each kind of step, how it grows, the worst single steps.
@@ -553,6 +574,7 @@ def main(
     scale = 10 if quick else 1
     many, some, few = 100_000 // scale, 10_000 // scale, 1_000 // scale
     crew = 1_000 // scale
+    rounds = 1 if quick else ROUNDS
     console = Console()
     console.width = max(console.width, WIDTH)  # into a file as well, with no figure cut off
     report = Report(console, task_round_trip_ns())
@@ -560,7 +582,7 @@ def main(
 
     def measure(workers: int, works: int) -> Best:
         with console.status(f"{workers:,} workers, {works:,} works"):
-            return life_and_loss(workers, works, ROUNDS)
+            return life_and_loss(workers, works, rounds)
 
     life_and_loss(10, few, 1)  # warms up the interpreter
     by_works = {works: measure(crew, works) for works in (few, some, many)}
@@ -574,16 +596,18 @@ def main(
     report.growth(f"   Growth with the workers, at {some:,} works", "workers", by_workers)
 
     with console.status("worst cases"):
-        worst = {works: worst_steps(works) for works in (some, many)}
+        worst = {works: worst_steps(works, rounds) for works in (some, many)}
     for works in worst:
         worst[works] |= {f"{crew:,} workers: {kind}": ns for kind, ns in by_works[works].longest.items()}
     report.worst("3. Worst single steps", (some, worst[some]), (many, worst[many]))
     console.print(f"a full garbage collection with {many:,} works alive: {collection_ns(many) / 1e6:,.0f} ms\n")
 
     for sessions in (1, 8):
-        samples = best_of(ROUNDS, partial(worker_life, sessions, some)).samples
+        samples = best_of(rounds, partial(worker_life, sessions, some)).samples
         report.steps(f"4. Worker: 8 slots, 8 places, sessions: {sessions}", samples)
         report.rate(samples, some, WORKER_STEPS_OF_A_WORK)
+
+    simulated_events(console, 500 // scale)
 
 
 if __name__ == "__main__":

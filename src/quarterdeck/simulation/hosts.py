@@ -103,6 +103,7 @@ class WorkerHost(Host):
         super().__init__(world, name)
         self.artifacts: dict[AttemptId, WorkKey] = {}
         self.corrupt_next = False
+        self.accepting = True
         self.back_after_s = 0.0
 
     def start(self) -> None:

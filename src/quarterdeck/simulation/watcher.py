@@ -114,11 +114,11 @@ class Watcher:
         key = execution.attempt.key
         others = self.executions.setdefault(key, [])
         owner = self.owners.get(key.query_id)
-        if owner is not None:
+        if owner is not None and owner.believes_alive(execution.host):
             for other in others:
                 if other.host != execution.host and owner.believes_alive(other.host):
-                    message = f"{key.work_id} starts on {execution.host} and still runs on {other.host}"
-                    raise self.violated(f"{message}, which {owner.name} believes alive", key.work_id)
+                    message = f"{key.work_id} starts on {execution.host} while it runs on {other.host}"
+                    raise self.violated(f"{message}, and {owner.name} believes both alive", key.work_id)
         others.append(execution)
 
     def execution_ended(self, execution: Execution) -> None:

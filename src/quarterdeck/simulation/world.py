@@ -265,9 +265,12 @@ class World:
             )
 
     async def _stop_accepting(self, host: WorkerHost, for_s: float) -> None:
-        self._tell(host, wev.AcceptingChanged(accepting=False))
-        await asyncio.sleep(for_s)
-        self._tell(host, wev.AcceptingChanged(accepting=True))
+        for accepting in (False, True):
+            host.accepting = accepting
+            if host.alive:  # a paused host hears of both when it goes on, in any order: the latest word counts
+                context = self.loop.context_of(host.process)
+                self.loop.call_soon(lambda: host.driver.apply(wev.AcceptingChanged(host.accepting)), context=context)
+            await asyncio.sleep(0.0 if accepting else for_s)
 
     def _tell(self, host: WorkerHost, event: wev.Event) -> None:
         """Something happens inside a worker's process; a paused one hears of it when it goes on."""

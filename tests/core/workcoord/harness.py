@@ -1,7 +1,7 @@
 """The two machines with nothing around them, and the verbs that tests speak in.
 
-`Bridge` is a coordinator's machine whose workers are scripted; `Mate` is a worker's machine whose coordinators are. Both
-check the machine's invariants after every step, and answer heartbeats by themselves while time passes.
+`Bridge` is a coordinator's machine whose workers are scripted; `Mate` is a worker's machine whose coordinators are.
+Both check the machine's invariants after every step, and answer heartbeats by themselves while time passes.
 """
 
 from collections.abc import Collection, Iterable

@@ -1,4 +1,4 @@
-"""Every legal move of the tables has a scenario, and every scenario notices when its move is missing or leads elsewhere.
+"""Every legal move of the tables has a scenario, which notices when its move is missing or leads elsewhere.
 
 So no entry of a table can be deleted or changed without a test failing.
 """

@@ -130,15 +130,16 @@ class Dispatcher:
             work = lane.next_for(session, self._desk.now, self._spill_after_s)
             if work is None:
                 idle_turns += 1
-            elif session.worker_id in self._hosts_of(work):
+                continue
+            idle_turns = 0
+            if session.worker_id in self._hosts_of(work):
                 # Another of its group came here while it stood in this line.
                 self._leave_line(work)
                 self._find_home(work)
-            else:
-                idle_turns = 0
-                at_home = work.queues[0] is lane.homes[session.worker_id]
-                self._counters["assigned_at_home" if at_home else "assigned_spilled"] += 1
-                self._assign(work, session)
+                continue
+            at_home = work.queues[0] is lane.homes[session.worker_id]
+            self._counters["assigned_at_home" if at_home else "assigned_spilled"] += 1
+            self._assign(work, session)
         for lane in session.lanes:
             lane.credit_changed(session)
             self._arm_spill(lane)

@@ -72,7 +72,6 @@ from quarterdeck.core.workcoord.worker.records import Attempt, Session
 from quarterdeck.core.workcoord.worker.tables import ATTEMPT_TABLE, AttemptState, AttemptTrigger
 from quarterdeck.core.workcoord.worker.timers import ArtifactTimer, DrainTimer, SessionTimer, Timer
 
-
 _NOT_HELD = (AttemptState.STOPPING, AttemptState.LINGERING)
 """A durable attempt in these states is over for its owner."""
 

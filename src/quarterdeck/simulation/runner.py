@@ -1,0 +1,132 @@
+"""Many seeds, on all cores: what they met, how fast it went, and the first that broke a promise."""
+
+import gc
+import multiprocessing
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass, field
+from itertools import islice
+
+from quarterdeck.core.workcoord.coordinator.tables import WORK_TABLE, WORKER_TABLE
+from quarterdeck.core.workcoord.worker.tables import ATTEMPT_TABLE
+from quarterdeck.simulation.faults import FAULTS
+from quarterdeck.simulation.scenario import generate
+from quarterdeck.simulation.world import Outcome, play
+
+_CHUNK = 20
+"""Seeds a process takes at a time: enough to forget the cost of handing them over, few enough to stop soon."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    seed: int
+    violation: str
+
+
+@dataclass(slots=True)
+class Summary:
+    """Adds up what runs met. Transitions are named `table: state, trigger`."""
+
+    seeds: int = 0
+    steps: int = 0
+    works: int = 0
+    virtual_s: float = 0.0
+    wall_s: float = 0.0
+    failures: list[Failure] = field(default_factory=list[Failure])
+    moves: Counter[str] = field(default_factory=Counter[str])
+    faults: Counter[str] = field(default_factory=Counter[str])
+    ends: Counter[str] = field(default_factory=Counter[str])
+
+    def add(self, outcome: Outcome) -> None:
+        self.seeds += 1
+        self.steps += outcome.steps
+        self.works += outcome.works
+        self.virtual_s += outcome.virtual_s
+        self.faults.update(outcome.faults)
+        self.ends.update(outcome.ends)
+        self.moves.update({_name(*move): number for move, number in outcome.moves.items()})
+        if outcome.violation is not None:
+            self.failures.append(Failure(outcome.scenario.seed, outcome.violation))
+
+    def merge(self, other: "Summary") -> None:
+        self.seeds += other.seeds
+        self.steps += other.steps
+        self.works += other.works
+        self.virtual_s += other.virtual_s
+        self.failures += other.failures
+        self.moves.update(other.moves)
+        self.faults.update(other.faults)
+        self.ends.update(other.ends)
+
+    def unmet_moves(self) -> list[str]:
+        return [name for name in all_moves() if not self.moves[name]]
+
+    def unmet_faults(self, kinds: Collection[str]) -> list[str]:
+        return [name for name in kinds if not self.faults[name]]
+
+
+def all_moves() -> list[str]:
+    """Every entry of the tables, by the name it has in a summary."""
+    tables = (WORK_TABLE, WORKER_TABLE, ATTEMPT_TABLE)
+    return [_name(state, trigger) for table in tables for state, trigger, _ in table]
+
+
+def _name(state: object, trigger: object) -> str:
+    return f"{type(state).__name__.removesuffix('State').lower()}: {state}, {trigger}"
+
+
+def run_seeds(
+    seeds: Iterable[int],
+    kinds: Collection[str] = tuple(FAULTS),
+    *,
+    jobs: int | None = None,
+    minutes: float | None = None,
+    on_progress: Callable[[Summary], None] | None = None,
+) -> Summary:
+    """Plays seeds until they, or the minutes, are over, or one breaks a promise. The first chunks are always played."""
+    began = time.monotonic()
+    total = Summary()
+    for part in _parts(iter(seeds), tuple(kinds), jobs or os.cpu_count() or 1):
+        total.merge(part)
+        total.wall_s = time.monotonic() - began
+        if on_progress is not None:
+            on_progress(total)
+        if total.failures or (minutes is not None and total.wall_s > minutes * 60):
+            break
+    total.failures.sort(key=lambda failure: failure.seed)
+    return total
+
+
+def _parts(seeds: Iterator[int], kinds: tuple[str, ...], jobs: int) -> Iterator[Summary]:
+    chunks = iter(lambda: tuple(islice(seeds, _CHUNK)), ())
+    if jobs == 1:
+        for chunk in chunks:
+            yield play_all(chunk, kinds)
+        return
+    # A fresh interpreter for each: forking one that runs a progress bar's thread can hang.
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_settle) as pool:
+        waiting: set[Future[Summary]] = {pool.submit(play_all, chunk, kinds) for chunk in islice(chunks, 2 * jobs)}
+        try:
+            while waiting:
+                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                waiting |= {pool.submit(play_all, chunk, kinds) for chunk in islice(chunks, len(done))}
+                for future in done:
+                    yield future.result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def play_all(seeds: Iterable[int], kinds: Collection[str]) -> Summary:
+    summary = Summary()
+    for seed in seeds:
+        summary.add(play(generate(seed, kinds)))
+    return summary
+
+
+def _settle() -> None:
+    """What is loaded stays: the collector need not look at it after every run."""
+    gc.collect()
+    gc.freeze()

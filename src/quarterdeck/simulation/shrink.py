@@ -1,0 +1,55 @@
+"""Making a failing scenario small: leave out what it does not need to fail, one thing at a time, again and again."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TypeVar
+
+from quarterdeck.simulation.scenario import Scenario
+from quarterdeck.simulation.world import Outcome, play
+
+_T = TypeVar("_T")
+_MAX_PLAYS = 400
+
+
+def shrink(outcome: Outcome, play: Callable[[Scenario], Outcome] = play, max_plays: int = _MAX_PLAYS) -> Outcome:
+    """A failing run with as few faults, queries, works and hosts as were found to be enough; itself if none was."""
+    smallest, plays = outcome, 0
+    progress = True
+    while progress:
+        progress = False
+        for candidate in _smaller(smallest.scenario):
+            if plays >= max_plays:
+                return smallest
+            plays += 1
+            played = play(candidate)
+            if played.violation is not None:
+                smallest, progress = played, True
+                break
+    return smallest
+
+
+def _smaller(scenario: Scenario) -> Iterator[Scenario]:
+    """Scenarios with one thing less, the biggest savings first."""
+    for number in range(len(scenario.faults)):
+        yield replace(scenario, faults=_without(scenario.faults, number))
+    for number in range(len(scenario.queries)):
+        yield replace(scenario, queries=_without(scenario.queries, number))
+    if scenario.fragments or scenario.epoch_replicas:
+        yield replace(scenario, fragments=0, epoch_replicas=0)
+    used = {
+        getattr(fault, name, "") for fault in scenario.faults for name in ("host", "other", "source", "target", "by")
+    }
+    used |= {query.coordinator for query in scenario.queries}
+    if scenario.coordinators > 1 and scenario.coordinator_hosts[-1] not in used:
+        yield replace(scenario, coordinators=scenario.coordinators - 1)
+    if scenario.workers > 1 and scenario.worker_hosts[-1] not in used:
+        yield replace(scenario, workers=scenario.workers - 1)
+    for number, query in enumerate(scenario.queries):
+        for place in range(len(query.works) if len(query.works) > 1 else 0):
+            fewer = replace(query, works=_without(query.works, place))
+            queries = (*scenario.queries[:number], fewer, *scenario.queries[number + 1 :])
+            yield replace(scenario, queries=queries)
+
+
+def _without(things: "tuple[_T, ...]", place: int) -> "tuple[_T, ...]":
+    return things[:place] + things[place + 1 :]

@@ -1,0 +1,419 @@
+"""What both machines promise for durable work: epochs and fragments outlive sessions, leaders and leases."""
+
+import pytest
+
+from quarterdeck.core.ids import WorkerId
+from quarterdeck.core.workcoord.coordinator import effects as ce
+from quarterdeck.core.workcoord.coordinator import events as cv
+from quarterdeck.core.workcoord.coordinator.tables import WorkState
+from quarterdeck.core.workcoord.messages import (
+    ArtifactAck,
+    ArtifactLost,
+    AssignWork,
+    CancelWork,
+    CreditChanged,
+    RejectReason,
+    WorkAccepted,
+    WorkCanceled,
+    WorkFailed,
+    WorkProgressed,
+    WorkReady,
+    WorkRejected,
+    WorkReturned,
+)
+from quarterdeck.core.workcoord.model import AttemptId, HeldState, Holding
+from quarterdeck.core.workcoord.worker import effects as we
+from quarterdeck.core.workcoord.worker import events as wv
+from quarterdeck.core.workcoord.worker.tables import AttemptState
+from tests.core.workcoord.harness import ARTIFACT, PASSING, PAUSED, Bridge, Mate, epoch, fragment, key, leaf, of
+
+W, A = WorkState, AttemptState
+
+
+def reports(effects: list[ce.Effect]) -> list[tuple[int, WorkState, str | None]]:
+    return [(r.attempt.number, r.state, r.worker_id) for r in of(ce.ReportDurable, effects)]
+
+
+# The owner's side
+
+
+def test_the_owner_is_told_of_every_step_and_of_an_assignment_before_it_is_sent() -> None:
+    bridge = Bridge(fence=1)
+    bridge.joins("w1")
+    work = bridge.submit(epoch())
+    bridge.done(work)
+    assert reports(bridge.log) == [(1, W.ASSIGNED, "w1"), (1, W.ACCEPTED, "w1"), (1, W.SERVING, "w1")]
+    told = [isinstance(e, ce.ReportDurable) for e in bridge.log if "AssignWork" in str(e) or "ASSIGNED" in repr(e)]
+    assert told[0]
+
+
+def test_a_work_that_moves_is_reported_pending_and_then_with_its_new_worker() -> None:
+    bridge = Bridge(fence=1)
+    bridge.joins("w1")
+    bridge.joins("w2")
+    work = bridge.submit(epoch())
+    home = bridge.worker_of(work)
+    other = "w2" if home == "w1" else "w1"
+    bridge.accepts(work)
+    effects = bridge.says(bridge.session_of(work), WorkFailed(work.current_id, PASSING))
+    assert reports(effects) == [(1, W.PENDING, None), (2, W.ASSIGNED, other)]
+
+
+def test_a_work_that_failed_for_good_and_one_that_is_done_are_reported() -> None:
+    bridge = Bridge(fence=1)
+    session = bridge.joins("w1")
+    work = bridge.submit(fragment())
+    effects = bridge.done(work)
+    assert reports(effects) == [(1, W.DONE, None)]
+    other = bridge.submit(fragment("b", "other"))
+    error = PASSING.__class__("work_failed", "no such table", retryable=False)
+    bridge.accepts(other)
+    effects = bridge.says(session, WorkFailed(other.current_id, error))
+    assert reports(effects) == [(1, W.FAILED, None)]
+
+
+def test_session_bound_work_is_not_reported() -> None:
+    bridge = Bridge(fence=1)
+    bridge.joins()
+    bridge.done(bridge.submit(leaf()))
+    assert reports(bridge.log) == []
+
+
+def test_a_fragment_stays_unreachable_for_ever_and_is_resumed_when_its_worker_is_back() -> None:
+    bridge = Bridge(fence=1)
+    bridge.joins("w2")
+    session = bridge.joins("w1", credit=1)
+    work = bridge.submit(fragment(worker="w1"))
+    bridge.accepts(work)
+    bridge.loses(session)
+    bridge.advance(100_000)
+    assert work.state is W.UNREACHABLE
+    back = bridge.joins("w1", credit=1, holdings=(Holding(work.current_id, HeldState.RUNNING),))
+    assert (work.state, work.number) == (W.ACCEPTED, 1)
+    assert bridge.session(back).free == 1
+    bridge.says(back, WorkProgressed(work.current_id, 0.5))
+    assert of(ce.ReportProgress, bridge.log) == [ce.ReportProgress(work.current_id, 0.5)]
+
+
+def test_a_fragment_goes_to_its_worker_again_when_that_came_back_without_it() -> None:
+    bridge = Bridge(fence=1)
+    session = bridge.joins("w1")
+    work = bridge.submit(fragment(worker="w1"))
+    bridge.accepts(work)
+    bridge.loses(session)
+    back = bridge.joins("w1", incarnation=2)
+    assert (bridge.session_of(work), work.number, work.failures) == (back, 2, 0)
+
+
+def test_a_resident_work_takes_credit_only_until_it_is_accepted() -> None:
+    bridge = Bridge(fence=1)
+    session = bridge.joins("w1", credit=1)
+    first = bridge.submit(fragment("a"), fragment("b"))
+    assert bridge.session(session).free == 0
+    effects = bridge.accepts(first)
+    assert bridge.assigned(effects) == ["b"]
+
+
+def test_an_epoch_whose_lease_ends_is_loaded_elsewhere_and_the_old_holder_told_to_let_go() -> None:
+    bridge = Bridge(fence=1)
+    session = bridge.joins("w1")
+    work = bridge.submit(epoch())
+    bridge.done(work)
+    bridge.loses(session)
+    other = bridge.joins("w2")
+    bridge.advance(9.99)
+    assert work.state is W.UNREACHABLE
+    bridge.advance(0.01)
+    assert (bridge.session_of(work), work.number, work.failures) == (other, 2, 0)
+    bridge.done(work)
+    bridge.log.clear()
+    old = AttemptId(work.key, 1)
+    back = bridge.joins("w1", holdings=(Holding(old, HeldState.SERVING),))
+    assert of(CancelWork, bridge.sent(bridge.log, back)) == [CancelWork(old)]
+    assert bridge.machine.counters["holdings_canceled"] == 1
+    assert bridge.session(back).free == 4
+    bridge.says(back, WorkCanceled(old))
+    assert bridge.session(back).closing == {}
+    assert bridge.session_of(work) == other
+
+
+def test_an_epoch_that_its_worker_came_back_without_is_placed_anew_at_once() -> None:
+    bridge = Bridge(fence=1)
+    session = bridge.joins("w1")
+    work = bridge.submit(epoch())
+    bridge.done(work)
+    bridge.loses(session)
+    back = bridge.joins("w1", incarnation=2)
+    assert (bridge.session_of(work), work.number) == (back, 2)
+    bridge.accepts(work)
+    bridge.advance(60)
+    assert work.number == 2  # the lease of the first attempt has no say
+
+
+def test_a_fetch_of_a_held_result_counts_only_while_it_is_ready() -> None:
+    bridge = Bridge(fence=1)
+    session = bridge.joins("w1")
+    work = bridge.submit(epoch())
+    bridge.ready(work)
+    bridge.loses(session)
+    assert bridge.fetched(work.current_id) == [ce.DropResult(work.current_id)]
+    back = bridge.joins("w1", holdings=(Holding(work.current_id, HeldState.RUNNING),))
+    effects = bridge.says(back, WorkReady(work.current_id, ARTIFACT))
+    assert of(ce.FetchArtifact, effects)
+    effects = bridge.fetched(work.current_id)
+    assert work.state is W.SERVING
+    assert of(ce.DeliverResult, effects)
+
+
+def test_a_fetch_of_an_earlier_held_result_is_dropped() -> None:
+    bridge = Bridge(fence=1)
+    session = bridge.joins("w1")
+    work = bridge.submit(epoch())
+    bridge.ready(work)
+    first = work.current_id
+    bridge.says(session, ArtifactLost(first, "evicted"))
+    bridge.ready(work)
+    assert (work.state, work.number) == (W.READY, 2)
+    assert bridge.fetched(first) == [ce.DropResult(first)]
+    assert work.state is W.READY
+
+
+def test_a_fetch_under_way_serves_the_same_attempt_after_a_reconnect() -> None:
+    bridge = Bridge(fence=1)
+    session = bridge.joins("w1")
+    work = bridge.submit(epoch())
+    bridge.ready(work)
+    bridge.loses(session)
+    back = bridge.joins("w1", holdings=(Holding(work.current_id, HeldState.RUNNING),))
+    effects = bridge.says(back, WorkReady(work.current_id, ARTIFACT))
+    assert not of(ce.FetchArtifact, effects)  # one is on its way
+    assert bridge.sent(bridge.fetched(work.current_id), back) == [ArtifactAck(work.current_id)]
+    assert work.state is W.SERVING
+
+
+def test_canceling_a_query_with_unreachable_works_ends_it_and_its_leases() -> None:
+    bridge = Bridge(fence=1)
+    session = bridge.joins("w1")
+    work = bridge.submit(epoch(), epoch("b"))
+    bridge.done(work)
+    bridge.loses(session)
+    effects = bridge.cancel()
+    assert of(ce.EndQuery, effects)
+    assert bridge.sent(effects) == []
+    assert work.state is W.CANCELED
+    assert list(bridge.machine.ledger.unreachable()) == []
+    assert bridge.machine.next_deadline() is None
+
+
+def test_a_query_that_fails_with_a_session_takes_its_durable_works_along() -> None:
+    bridge = Bridge(fence=1)
+    session = bridge.joins("w1")
+    bridge.submit(leaf(max_failures=1), epoch("b"))
+    durable = bridge.work(key("b"))
+    effects = bridge.loses(session)
+    (end,) = of(ce.EndQuery, effects)
+    assert end.outcome is ce.Outcome.FAILED
+    assert durable.state is W.CANCELED
+    assert list(bridge.machine.ledger.unreachable()) == []
+
+
+# A new leader
+
+
+def test_a_new_leader_takes_up_what_its_workers_still_have() -> None:
+    bridge = Bridge(fence=2)
+    bridge.open_query()
+    serving, running, gone = epoch("serving"), epoch("running"), epoch("gone")
+    for number, spec in enumerate((serving, running, gone), 5):
+        bridge.step(cv.WorkRestored(spec, WorkerId("w1"), number))
+    holdings = (
+        Holding(AttemptId(serving.key, 5), HeldState.SERVING),
+        Holding(AttemptId(running.key, 6), HeldState.RUNNING),
+    )
+    session = bridge.joins("w1", credit=0, holdings=holdings)
+    assert bridge.work(serving.key).state is W.SERVING
+    assert bridge.work(running.key).state is W.ACCEPTED
+    assert bridge.work(gone.key).state is W.PENDING
+    effects = bridge.says(session, CreditChanged(1))
+    assert of(AssignWork, bridge.sent(effects)) == [AssignWork(gone, 8)]
+
+
+def test_a_new_leader_takes_up_pending_work_and_counts_its_attempts_on() -> None:
+    bridge = Bridge(fence=2)
+    bridge.open_query()
+    bridge.step(cv.WorkRestored(epoch(), None, 5))
+    session = bridge.joins("w1", credit=None)
+    effects = bridge.says(session, CreditChanged(1))
+    assert of(AssignWork, bridge.sent(effects)) == [AssignWork(epoch(), 6)]
+
+
+def test_a_restored_work_whose_worker_does_not_come_is_given_to_another() -> None:
+    bridge = Bridge(fence=2)
+    bridge.open_query()
+    bridge.step(cv.WorkRestored(epoch(), WorkerId("w1"), 5))
+    other = bridge.joins("w2")
+    bridge.advance(10)
+    work = bridge.work(key())
+    assert (bridge.session_of(work), work.number) == (other, 6)
+
+
+def test_only_durable_work_is_restored_and_only_before_the_first_session() -> None:
+    bridge = Bridge(fence=2)
+    bridge.open_query()
+    with pytest.raises(ValueError, match="only durable work is restored"):
+        bridge.machine.step(cv.WorkRestored(leaf(), WorkerId("w1"), 1), bridge.now)
+    fresh = Bridge(fence=2)
+    fresh.open_query()
+    fresh.joins()
+    with pytest.raises(ValueError, match="before the first session"):
+        fresh.step(cv.WorkRestored(epoch(), WorkerId("w1"), 1))
+
+
+def test_a_work_is_not_restored_into_a_query_that_is_not_there() -> None:
+    bridge = Bridge(fence=2)
+    effects = bridge.step(cv.WorkRestored(epoch(), WorkerId("w1"), 1))
+    assert effects == [ce.RefuseWork(key(), "its query has ended")]
+
+
+def test_a_coordinator_that_does_not_lead_leaves_what_workers_hold_alone() -> None:
+    bridge = Bridge(fence=0)
+    session = bridge.joins("w1", holdings=(Holding(AttemptId(key(), 1), HeldState.SERVING),))
+    assert of(CancelWork, bridge.sent(bridge.log, session)) == []
+
+
+def test_a_leader_that_was_replaced_fails_its_query_and_says_why() -> None:
+    bridge = Bridge(fence=1)
+    session = bridge.joins("w1")
+    work = bridge.submit(epoch())
+    effects = bridge.says(session, WorkRejected(work.current_id, RejectReason.FENCED))
+    (end,) = of(ce.EndQuery, effects)
+    assert end.error is not None
+    assert (end.error.code, end.error.retryable) == ("unavailable", False)
+    assert "w1 obeys another leader" in end.error.message
+    assert bridge.session(session).state == "accepting"  # it takes other work
+
+
+# The worker's side
+
+
+def test_durable_work_goes_on_without_its_session_and_reports_to_the_next_leader() -> None:
+    mate = Mate(slots=2)
+    old = mate.opens("old", fence=1)
+    running, ready = mate.assigned(epoch("running"), old), mate.assigned(epoch("ready"), old)
+    effects = mate.loses(old)
+    assert of(we.StopExecution, effects) == []
+    assert of(we.ClearSession, effects) == [we.ClearSession(old)]
+    assert mate.succeeds(ready) == []  # nobody to tell
+    assert mate.machine.registration().holdings == (
+        Holding(running.attempt_id, HeldState.RUNNING),
+        Holding(ready.attempt_id, HeldState.RUNNING),
+    )
+    mate.log.clear()
+    new = mate.opens("new", fence=2)
+    assert WorkReady(ready.attempt_id, ARTIFACT) in mate.told(mate.log, new)  # sent again
+    assert WorkReady(ready.attempt_id, ARTIFACT) in mate.told(mate.log, new)
+    mate.acknowledged(ready, new)
+    assert ready.state is A.SERVING
+    assert mate.machine.registration().holdings[1] == Holding(ready.attempt_id, HeldState.SERVING)
+    assert mate.told(mate.fails(running), new) == [WorkFailed(running.attempt_id, PASSING)]
+
+
+def test_a_new_leader_takes_durable_work_over_from_an_old_one_that_is_still_there() -> None:
+    mate = Mate(slots=1, queue_places=5)
+    old = mate.opens("old", fence=1)
+    attempt = mate.assigned(epoch(), old)
+    assert mate.session(old).outstanding == 1
+    new = mate.opens("new", fence=2)
+    assert (mate.session(old).outstanding, mate.session(old).attempts) == (0, {})
+    assert mate.hears(old, CancelWork(attempt.attempt_id)) == []  # it has no say any more
+    assert attempt.state is A.RUNNING
+    assert mate.told(mate.succeeds(attempt)) == [WorkReady(attempt.attempt_id, ARTIFACT)]
+    assert mate.session(new).outstanding == 0
+    assert mate.told(mate.hears(new, CancelWork(attempt.attempt_id)), new) == [WorkCanceled(attempt.attempt_id)]
+
+
+def test_an_old_leader_is_fenced_for_durable_work_and_not_for_other_work() -> None:
+    mate = Mate()
+    old, new = mate.opens("old", fence=1), mate.opens("new", fence=2)
+    effects = mate.hears(old, AssignWork(epoch(), 1))
+    assert mate.told(effects) == [WorkRejected(AttemptId(key(), 1), RejectReason.FENCED)]
+    assert mate.told(mate.hears(old, AssignWork(leaf("b"), 1))) == [WorkAccepted(AttemptId(key("b"), 1))]
+    assert mate.told(mate.hears(new, AssignWork(epoch("c"), 1))) == [WorkAccepted(AttemptId(key("c"), 1))]
+
+
+def test_an_old_leader_that_comes_back_gets_nothing_reported() -> None:
+    mate = Mate()
+    new = mate.opens("new", fence=2)
+    attempt = mate.assigned(epoch(), new)
+    mate.opens("old", fence=1)
+    mate.opens("no leader")
+    assert attempt.session is mate.session(new)
+    again = mate.opens("again", fence=2)  # the same leader, on another session
+    assert attempt.session is mate.session(again)
+
+
+def test_a_resident_work_runs_beside_the_slots() -> None:
+    mate = Mate(slots=1, queue_places=0)
+    session = mate.opens(fence=1)
+    fragments = [mate.assigned(fragment(f"{n}"), session) for n in range(3)]
+    work = mate.assigned(leaf(), session)
+    assert {each.state for each in [*fragments, work]} == {A.RUNNING}
+    assert (mate.machine.busy_slots, mate.session(session).outstanding) == (1, 1)
+    assert mate.fails(fragments[0])
+    assert mate.machine.busy_slots == 1
+
+
+def test_an_attempt_that_is_over_for_its_owner_is_no_holding() -> None:
+    mate = Mate()
+    session = mate.opens(fence=1)
+    stopping, lingering = mate.assigned(fragment("stopping"), session), mate.assigned(fragment("lingering"), session)
+    mate.cancels(stopping, session)
+    mate.succeeds(lingering)
+    mate.acknowledged(lingering, session)
+    assert (stopping.state, lingering.state) == (A.STOPPING, A.LINGERING)
+    mate.loses(session)
+    assert mate.machine.registration().holdings == ()
+    back = mate.opens("back", fence=1)
+    assert mate.session(back).attempts == {}
+    assert mate.hears(back, CancelWork(lingering.attempt_id)) == []
+
+
+def test_a_queued_durable_work_starts_after_its_session_is_gone() -> None:
+    mate = Mate(slots=1)
+    session = mate.opens(fence=1)
+    first, second = mate.assigned(epoch("a"), session), mate.assigned(epoch("b"), session)
+    mate.loses(session)
+    assert of(we.StartExecution, mate.fails(first)) == [we.StartExecution(second.attempt_id, second.spec)]
+    assert mate.machine.busy_slots == 1
+
+
+def test_a_held_result_does_not_expire_and_can_be_evicted_without_a_leader() -> None:
+    mate = Mate(artifact_ttl_s=5)
+    session = mate.opens(fence=1)
+    attempt = mate.assigned(epoch(), session)
+    mate.succeeds(attempt)
+    assert of(we.DropResult, mate.advance(60)) == []
+    mate.loses(session)
+    effects = mate.evicts(attempt)
+    assert effects == [we.DropResult(attempt.attempt_id)]
+    assert mate.step(wv.ResultEvicted(attempt.attempt_id)) == []  # it is gone
+    assert mate.machine.registration().holdings == ()
+
+
+def test_a_running_work_has_nothing_to_evict() -> None:
+    mate = Mate()
+    session = mate.opens()
+    attempt = mate.assigned(leaf(), session)
+    assert mate.evicts(attempt) == []
+    assert attempt.state is A.RUNNING
+
+
+def test_a_drain_does_not_wait_for_durable_work_and_hands_back_all_that_has_not_begun() -> None:
+    mate = Mate(slots=1, queue_places=5)
+    session = mate.opens(fence=1)
+    mate.assigned(epoch("running"), session)
+    queued = [mate.assigned(spec, session) for spec in (leaf("b"), epoch("c"), leaf("d"))]
+    effects = mate.step(wv.DrainRequested())
+    assert of(WorkReturned, mate.told(effects)) == [WorkReturned(each.attempt_id) for each in queued]
+    assert of(we.FinishDrain, effects) == [we.FinishDrain(clean=True)]
+    assert PAUSED != mate.machine.status

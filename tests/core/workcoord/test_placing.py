@@ -1,0 +1,394 @@
+"""Who gets which work, and when: affinity, spilling over, fairness, groups, the backlog, and what churn leaves behind."""
+
+from collections import Counter
+
+import pytest
+
+from quarterdeck.core.placement import PlacementStrategy
+from quarterdeck.core.workcoord.coordinator import effects as ce
+from quarterdeck.core.workcoord.coordinator import events as cv
+from quarterdeck.core.workcoord.coordinator.lane import Lane
+from quarterdeck.core.workcoord.coordinator.tables import WorkState
+from quarterdeck.core.workcoord.messages import (
+    CreditChanged,
+    WorkAccepted,
+    WorkCanceled,
+    WorkerBeat,
+    WorkFailed,
+)
+from quarterdeck.core.workcoord.model import WorkKind
+from tests.core.workcoord.harness import (
+    ACCEPTING,
+    PASSING,
+    PAUSED,
+    Bridge,
+    epoch,
+    fragment,
+    key,
+    leaf,
+    of,
+)
+
+W = WorkState
+LEAVES = frozenset({WorkKind.LEAF})
+
+
+def home_and_other(bridge: Bridge) -> tuple[ce.SessionId, ce.SessionId]:
+    """Two workers with one credit each: the one that works with the empty affinity key go to, and the other."""
+    sessions = [bridge.joins("w1", credit=1), bridge.joins("w2", credit=1)]
+    probe = bridge.submit(leaf("probe", "probe"))
+    home = bridge.session_of(probe)
+    bridge.done(probe)
+    sessions.remove(home)
+    bridge.cancel("probe")
+    return home, sessions[0]
+
+
+def lane(bridge: Bridge, kind: WorkKind = WorkKind.LEAF) -> Lane:
+    return next(lane for lane in bridge.machine.ledger.dispatch.lanes() if lane.key == ("default", kind))
+
+
+# Affinity
+
+
+def test_works_with_one_affinity_key_go_to_one_worker_and_other_keys_are_spread() -> None:
+    bridge = Bridge()
+    for name in ("w1", "w2", "w3"):
+        bridge.joins(name, credit=100)
+    same = {bridge.worker_of(bridge.submit(leaf(f"same {n}", affinity="file 1"))) for n in range(20)}
+    spread = {bridge.worker_of(bridge.submit(leaf(f"spread {n}", affinity=f"file {n}"))) for n in range(20)}
+    assert len(same) == 1
+    assert len(spread) == 3
+    assert bridge.machine.counters["assigned_at_home"] == 40
+
+
+def test_a_work_waits_for_its_busy_home_and_spills_over_to_an_idle_worker() -> None:
+    bridge = Bridge(spill_after_s=0.25)
+    home, other = home_and_other(bridge)
+    bridge.submit(leaf("a"))
+    waits = bridge.submit(leaf("b"))
+    assert waits.state is W.PENDING
+    bridge.advance(0.2)
+    assert waits.state is W.PENDING
+    bridge.advance(0.1)
+    assert bridge.session_of(waits) == other != home
+    assert bridge.machine.counters["assigned_spilled"] == 1
+
+
+def test_a_work_goes_home_when_its_home_is_free_in_time() -> None:
+    bridge = Bridge(spill_after_s=0.25)
+    home, _ = home_and_other(bridge)
+    first = bridge.submit(leaf("a"), leaf("b"))
+    bridge.advance(0.2)
+    bridge.done(first)
+    assert bridge.session_of(bridge.work(key("b"))) == home
+    assert bridge.machine.counters["assigned_spilled"] == 0
+
+
+def test_a_worker_that_becomes_idle_later_takes_what_has_waited_long_enough_and_nothing_else() -> None:
+    bridge = Bridge(spill_after_s=0.25)
+    home, other = home_and_other(bridge)
+    bridge.says(other, CreditChanged(0))
+    bridge.submit(leaf("a"), leaf("old"))
+    bridge.advance(0.2)
+    bridge.submit(leaf("young"))
+    bridge.advance(0.1)
+    effects = bridge.says(other, CreditChanged(5))
+    assert bridge.assigned(effects, other) == ["old"]
+    assert bridge.machine.counters["assigned_spilled"] == 1
+    effects = bridge.advance(0.14)
+    assert bridge.assigned(effects) == []
+    effects = bridge.advance(0.02)
+    assert bridge.assigned(effects, other) == ["young"]
+    assert bridge.session(home).free == 0
+
+
+def test_idle_workers_share_what_spills_over() -> None:
+    bridge = Bridge()
+    sessions = [bridge.joins(f"w{n}", credit=5) for n in range(4)]
+    works = [bridge.submit(leaf(f"{n}")) for n in range(11)]
+    bridge.advance(1)
+    counts = Counter(bridge.session_of(work) for work in works)
+    assert sorted(counts.values()) == [2, 2, 2, 5]
+    assert set(counts) == set(sessions)
+
+
+@pytest.mark.parametrize("beginning", [0.0, 1000.0, 1234.5678])
+def test_a_work_spills_over_at_any_time_of_day(beginning: float) -> None:
+    """A sum of times that was rounded up and a difference that was rounded down once left a timer due for ever."""
+    bridge = Bridge()
+    home_and_other(bridge)
+    for step in range(1500):
+        query = f"q{step}"
+        bridge.now = max(bridge.now, beginning) + 0.7310585786300049
+        bridge.settle()
+        for session in list(bridge.machine.roster.sessions()):
+            bridge.says(session.session_id, WorkerBeat(ACCEPTING))
+        bridge.submit(leaf("a", query), leaf("b", query))
+        bridge.advance(0.15)
+        for name in "ab":
+            bridge.done(bridge.work(key(name, query)))
+        bridge.cancel(query)
+    assert bridge.machine.counters["assigned_spilled"] == 1500
+
+
+def test_what_stood_in_the_line_of_a_worker_that_left_moves_on() -> None:
+    bridge = Bridge(spill_after_s=100)
+    home, other = home_and_other(bridge)
+    bridge.submit(leaf("a"))
+    waits = bridge.submit(leaf("b"))
+    bridge.says(home, WorkerBeat(PAUSED))
+    bridge.settle()
+    assert bridge.session_of(waits) == other
+
+
+def test_placement_is_chosen_by_the_work() -> None:
+    bridge = Bridge()
+    sessions = [bridge.joins(f"w{n}", credit=10 + n) for n in range(3)]
+    turns = [bridge.submit(leaf(f"turn {n}", placement=PlacementStrategy.ROUND_ROBIN)) for n in range(6)]
+    assert sorted(Counter(bridge.session_of(work) for work in turns).values()) == [2, 2, 2]
+    most_free = [bridge.submit(leaf(f"free {n}", placement=PlacementStrategy.MOST_FREE)) for n in range(3)]
+    assert [bridge.session(session).free for session in sessions] == [8, 8, 8]
+    assert {bridge.session_of(work) for work in most_free} == set(sessions[1:])
+
+
+def test_a_strategy_that_is_first_asked_for_later_knows_who_is_there() -> None:
+    bridge = Bridge()
+    full, roomy = bridge.joins("w1", credit=2), bridge.joins("w2", credit=9)
+    work = bridge.submit(leaf("a", placement=PlacementStrategy.MOST_FREE))
+    assert bridge.session_of(work) == roomy
+    bridge.says(roomy, CreditChanged(1))
+    assert bridge.session_of(bridge.submit(leaf("b", placement=PlacementStrategy.MOST_FREE))) == full
+    third = bridge.joins("w3", credit=5)
+    assert bridge.session_of(bridge.submit(leaf("c", placement=PlacementStrategy.MOST_FREE))) == third
+    bridge.loses(third)
+    assert bridge.session_of(bridge.work(key("c"))) == full
+
+
+# Fairness
+
+
+def test_lanes_take_turns_for_the_credit_of_a_worker() -> None:
+    bridge = Bridge()
+    session = bridge.joins(credit=0)
+    for n in range(4):
+        bridge.submit(leaf(f"leaf {n}", "leaves"))
+        bridge.submit(leaf(f"search {n}", "searches", kind=WorkKind.SEARCH))
+    effects = bridge.says(session, CreditChanged(6))
+    kinds = [name.split()[0] for name in bridge.assigned(effects)]
+    assert Counter(kinds[:2]) == Counter(kinds[2:4]) == Counter(kinds[4:]) == Counter(["leaf", "search"])
+
+
+def test_a_worker_is_only_given_what_it_takes() -> None:
+    bridge = Bridge()
+    bridge.joins("w1", kinds=frozenset({WorkKind.SEARCH}))
+    bridge.joins("w2", tenant="acme")
+    work = bridge.submit(leaf())
+    bridge.advance(5)
+    assert work.state is W.PENDING
+    session = bridge.joins("w3", kinds=LEAVES)
+    assert bridge.session_of(work) == session
+
+
+# Groups
+
+
+def test_replicas_are_kept_on_different_workers() -> None:
+    bridge = Bridge(fence=1)
+    for name in ("w1", "w2", "w3"):
+        bridge.joins(name)
+    works = [bridge.submit(epoch(f"replica {n}", group="g")) for n in range(3)]
+    assert {bridge.worker_of(work) for work in works} == {"w1", "w2", "w3"}
+
+
+def test_replicas_that_wait_in_one_line_are_kept_apart_when_it_moves() -> None:
+    bridge = Bridge(fence=1)
+    one = bridge.submit(epoch("one", group="g"), epoch("two", group="g"), epoch("free"))
+    two = bridge.work(key("two"))
+    first = bridge.joins("w1", credit=4)
+    assert bridge.session_of(one) == first
+    assert two.state is W.PENDING
+    assert bridge.session_of(bridge.work(key("free"))) == first
+    second = bridge.joins("w2", credit=4)
+    assert bridge.session_of(two) == second
+
+
+def test_a_replica_that_no_worker_may_take_waits_until_a_host_is_free() -> None:
+    bridge = Bridge(fence=1)
+    session = bridge.joins("w1")
+    one, two = bridge.submit(epoch("one", group="g")), bridge.submit(epoch("two", group="g"))
+    other = bridge.submit(epoch("other", group="other group"))
+    bridge.done(one)
+    bridge.advance(5)
+    assert (two.state, bridge.worker_of(other)) == (W.PENDING, "w1")
+    bridge.cancel_work(one)
+    bridge.settle()
+    assert bridge.session_of(two) == session
+
+
+def test_a_replica_takes_its_turn_when_another_of_its_group_moves_away() -> None:
+    bridge = Bridge(fence=1)
+    session = bridge.joins("w1", credit=1)
+    one = bridge.submit(epoch("one", group="g"))
+    bridge.accepts(one)
+    bridge.submit(epoch("two", group="g"))
+    bridge.says(session, WorkFailed(one.current_id, PASSING))
+    bridge.settle()
+    states = sorted(bridge.work(key(name)).state for name in ("one", "two"))
+    assert states == [W.ASSIGNED, W.PENDING]
+
+
+# The backlog
+
+
+def test_a_long_backlog_is_placed_in_several_steps() -> None:
+    bridge = Bridge()
+    bridge.open_query()
+    for n in range(1000):
+        bridge.step(cv.WorkSubmitted(leaf(f"{n}")))
+    session = bridge.joins(credit=None)
+    bridge.says(session, CreditChanged(2000))
+    placed = [sum(w.state is W.ASSIGNED for w in bridge.work(key("0")).query.works.values())]
+    while bridge.machine.next_deadline() == bridge.now:
+        bridge.step(cv.TimePassed())
+        placed.append(sum(w.state is W.ASSIGNED for w in bridge.work(key("0")).query.works.values()))
+    assert placed == [256, 512, 768, 1000]
+    assert bridge.machine.pending == 0
+    order = [int(name) for name in bridge.assigned(bridge.log)]
+    assert order == list(range(1000))
+
+
+def test_many_works_that_spill_over_do_so_in_several_steps() -> None:
+    bridge = Bridge()
+    home, other = home_and_other(bridge)
+    bridge.submit(leaf("first"))
+    bridge.says(other, CreditChanged(0))
+    for n in range(600):
+        bridge.step(cv.WorkSubmitted(leaf(f"{n}")))
+    bridge.says(other, CreditChanged(2000))
+    bridge.advance(0.09)
+    assert bridge.session(other).outstanding == 0
+    bridge.now += 0.02
+    placed: list[int] = []
+    while (at := bridge.machine.next_deadline()) is not None and at <= bridge.now:
+        bridge.step(cv.TimePassed())
+        placed.append(bridge.session(other).outstanding)
+    assert placed == [256, 512, 600]
+    assert bridge.session(home).outstanding == 1
+
+
+def test_works_of_a_backlog_stay_in_order_when_workers_come_and_go() -> None:
+    bridge = Bridge()
+    bridge.open_query()
+    for n in range(20):
+        bridge.step(cv.WorkSubmitted(leaf(f"{n}")))
+    for _ in range(3):
+        bridge.loses(bridge.joins("w1", credit=None))
+    bridge.log.clear()
+    bridge.joins("w1", credit=20)
+    bridge.settle()
+    assert bridge.assigned(bridge.log) == [str(n) for n in range(20)]
+
+
+def test_pinned_work_waits_for_its_worker_alone() -> None:
+    bridge = Bridge(fence=1)
+    bridge.joins("w2")
+    work = bridge.submit(fragment(worker="w1"))
+    other = bridge.submit(fragment("b", worker="w2"))
+    bridge.advance(100)
+    assert (work.state, bridge.worker_of(other)) == (W.PENDING, "w2")
+    session = bridge.joins("w1", credit=0)
+    assert work.state is W.PENDING
+    bridge.says(session, CreditChanged(1))
+    assert bridge.session_of(work) == session
+
+
+def test_pinned_work_that_waits_in_a_line_still_waits_when_its_worker_leaves() -> None:
+    bridge = Bridge(fence=1)
+    bridge.joins("w2")
+    session = bridge.joins("w1", credit=0)
+    work = bridge.submit(fragment(worker="w1"))
+    bridge.loses(session)
+    bridge.advance(5)
+    assert work.state is W.PENDING
+    back = bridge.joins("w1")
+    assert bridge.session_of(work) == back
+
+
+# Churn leaves nothing behind
+
+
+def places(bridge: Bridge) -> int:
+    """How many places in line are kept, valid or not."""
+    found = lane(bridge)
+    queues = [found.common, found.blocked, *found.homes.values(), *found.backlog, *found.pinned.values()]
+    return sum(len(queue._places) for queue in queues)  # pyright: ignore[reportPrivateUsage]
+
+
+def test_works_that_are_canceled_in_line_leave_no_growth_behind() -> None:
+    bridge = Bridge()
+    bridge.joins(credit=0)
+    bridge.open_query()
+    stays = bridge.submit(leaf("stays"))
+    for n in range(400):
+        bridge.cancel_work(bridge.submit(leaf(f"{n}")))
+        assert places(bridge) < 150
+    assert stays.state is W.PENDING
+
+
+def test_queries_that_are_canceled_in_line_leave_no_growth_behind() -> None:
+    bridge = Bridge()
+    bridge.joins(credit=0)
+    stays = bridge.submit(leaf("stays", "stays"))
+    for n in range(500):
+        bridge.submit(*[leaf(f"{each}", f"q{n}") for each in range(5)])
+        bridge.cancel(f"q{n}")
+        assert places(bridge) < 300
+    assert stays.state is W.PENDING
+    assert bridge.machine.pending == 1
+
+
+def test_the_works_of_an_ended_query_are_passed_over() -> None:
+    bridge = Bridge()
+    session = bridge.joins(credit=0)
+    bridge.submit(leaf("a", "gone"), leaf("b", "gone"), leaf("c", "here"), leaf("d", "gone"), leaf("e", "here"))
+    bridge.cancel("gone")
+    assert bridge.machine.pending == 2
+    assert bridge.assigned(bridge.says(session, CreditChanged(9))) == ["c", "e"]
+
+
+def test_a_lane_goes_with_its_last_worker_and_work() -> None:
+    bridge = Bridge()
+    session = bridge.joins(kinds=LEAVES)
+    bridge.done(bridge.submit(leaf()))
+    bridge.submit(leaf("b", kind=WorkKind.SEARCH))
+    bridge.cancel()
+    bridge.loses(session)
+    assert list(bridge.machine.ledger.dispatch.lanes()) == []
+    assert bridge.machine.next_deadline() is None
+
+
+def test_hundreds_of_queries_leave_nothing_behind() -> None:
+    bridge = Bridge()
+    session = bridge.joins(credit=2)
+    for n in range(300):
+        query = f"q{n}"
+        bridge.open_query(query, wait_limit_s=10)
+        works = [bridge.submit(leaf(f"{each}", query)) for each in range(4)]
+        bridge.advance(0.05)
+        bridge.done(works[0])
+        bridge.accepts(works[1])
+        bridge.cancel(query)
+        for work in works:
+            if work.number:
+                continue
+            assert work.state is W.PENDING
+        for attempt_id in list(bridge.session(session).closing):
+            bridge.says(session, WorkAccepted(attempt_id), WorkCanceled(attempt_id))
+    desk_timers = bridge.machine._desk.deadlines  # pyright: ignore[reportPrivateUsage]
+    assert len(desk_timers) == 1
+    assert len(desk_timers._heap) < 100  # pyright: ignore[reportPrivateUsage]
+    assert bridge.session(session).free == 2
+    assert list(bridge.machine.ledger.queries()) == []
+    assert places(bridge) < 300
+    assert not of(ce.RefuseWork, bridge.log)
