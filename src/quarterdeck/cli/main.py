@@ -61,7 +61,7 @@ def simulate(
 
       quarterdeck simulate --minutes 10 --faults crash,partition
     """
-    from quarterdeck.cli.simulate import replay, replay_file, run_many
+    from quarterdeck.cli.simulate import replay, replay_file, run_many  # noqa: PLC0415 - loaded when it is needed
 
     if scenario is not None:
         raise typer.Exit(replay_file(scenario, show_trace=trace, shrinking=shrink))
@@ -78,7 +78,7 @@ def demo(
 
     Until there are processes to start, this plays a simulation of them, told as it happens.
     """
-    from quarterdeck.cli.demo import run
+    from quarterdeck.cli.demo import run  # noqa: PLC0415 - loaded when it is needed
 
     raise typer.Exit(run(speed))
 

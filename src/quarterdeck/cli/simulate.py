@@ -100,9 +100,8 @@ def _print_summary(summary: Summary, kinds: Collection[str]) -> None:
     met, there = len(all_moves()) - len(summary.unmet_moves()), len(all_moves())
     table = Table.grid(padding=(0, 2))
     table.add_row("seeds", f"{summary.seeds:,} in {wall_s:.1f} s, {summary.seeds / wall_s:.0f}/s")
-    table.add_row(
-        "simulated", f"{summary.virtual_s / 3600:.1f} hours, {summary.steps:,} events, {summary.steps / wall_s:,.0f}/s"
-    )
+    rate = f"{summary.steps / wall_s:,.0f}/s"
+    table.add_row("simulated", f"{summary.virtual_s / 3600:.1f} hours, {summary.steps:,} events, {rate}")
     table.add_row("works", f"{summary.works:,}")
     table.add_row("queries", ends)
     table.add_row("transitions", f"{met} of {there} met" + _unmet(summary.unmet_moves()))
@@ -121,7 +120,8 @@ def _print_scenario(scenario: Scenario) -> None:
     dialling = "coordinators dial" if scenario.coordinators_dial else "workers dial"
     _out.print(
         f"{scenario.coordinators} coordinators, {scenario.workers} workers with {scenario.slots} slots and "
-        f"{scenario.queue_places} places, {dialling}; {scenario.fragments} fragments, {scenario.epoch_replicas} replicas"
+        f"{scenario.queue_places} queue places, {dialling}; "
+        f"{scenario.fragments} fragments, {scenario.epoch_replicas} epoch replicas"
     )
     for query in scenario.queries:
         _out.print(f"  {query}", markup=False)

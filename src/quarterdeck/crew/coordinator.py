@@ -124,8 +124,7 @@ class CoordinatorDriver(Generic[ResultT]):
     def left_over(self) -> list[str]:
         """What there should be none of when no query is open: for tests, and to see a leak while it is small."""
         things = {"fetches": self._fetches, "results": self._fetched}
-        left = [f"{len(held)} {name}" for name, held in things.items() if held]
-        return left
+        return [f"{len(held)} {name}" for name, held in things.items() if held]
 
     # Sessions
 

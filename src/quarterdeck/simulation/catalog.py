@@ -29,6 +29,10 @@ class Catalog:
             self._add(f"fragment{number}", WorkKind.FRAGMENT, pinned_to=worker)
         for number in range(scenario.epoch_replicas):
             self._add(f"epoch{number}", WorkKind.EPOCH, group="epoch")
+        self.endless = {
+            key for key in self.rows if not key.work_id.startswith("fragment") or key.work_id[-1] in "02468"
+        }
+        """Works that do not end by themselves."""
 
     def _add(self, name: str, kind: WorkKind, *, pinned_to: WorkerId | None = None, group: str | None = None) -> None:
         key = WorkKey(DURABLE_QUERY, LeafId("-"), WorkId(name))
@@ -42,10 +46,19 @@ class Catalog:
         for row in self.rows.values():
             driver.apply(ev.WorkRestored(row.spec, row.worker_id, row.number))
 
+    def drop_one(self) -> WorkKey | None:
+        """The owner no longer wants one of them. It is gone from here first: a new leader does not take it up."""
+        key = next(iter(self.rows), None)
+        if key is not None:
+            del self.rows[key]
+        return key
+
     def note(self, effects: list[ef.Effect]) -> None:
         """Written down before anything else is done with the step: its effects have not been executed yet."""
         for effect in effects:
-            if isinstance(effect, ef.ReportDurable):
+            if isinstance(effect, ef.ReportDurable) and effect.attempt.key in self.rows:
                 row = self.rows[effect.attempt.key]
+                if effect.state is WorkState.DONE:
+                    del self.rows[effect.attempt.key]
                 row.number = effect.attempt.number
                 row.worker_id = None if effect.state is WorkState.PENDING else effect.worker_id

@@ -1,4 +1,4 @@
-"""The disasters, as data: what happens, to whom, when, for how long. They can be printed, left out one by one, and replayed."""
+"""The disasters, as data: what happens, to whom, when, for how long. They can be printed, left out, and replayed."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -156,3 +156,16 @@ FAULTS: dict[str, type[Fault]] = {
     "corruption": Corruption,
 }
 """Every kind of fault by the name it has on the command line."""
+
+
+def hosts_of(fault: Fault) -> list[str]:
+    """The hosts a fault is about."""
+    match fault:
+        case Partition(_, source, target):
+            return [source, target]
+        case Cut(_, host, other):
+            return [host, other]
+        case Drain(_, host, by):
+            return [host] if by is None else [host, by]
+        case _:
+            return [fault.host]

@@ -73,8 +73,14 @@ class Host:
         self.world.note(f"{self.name} starts, incarnation {self.starts}")
 
     def kill(self) -> None:
-        self.world.loop.kill(self.process)
+        """kill -9: what is on its way from it is lost too."""
         self.world.network.host_died(self.name)
+        self.exit()
+
+    def exit(self) -> None:
+        """The process ends by itself: what it sent last arrives."""
+        self.world.loop.kill(self.process)
+        self.world.network.stop_listening(self.name)
         self.world.watcher.process_died(self.process)
 
     def spawn(self, coroutine: Coroutine[None, None, object], name: str) -> None:
@@ -128,8 +134,8 @@ class WorkerHost(Host):
         else:
             self.stay_connected(scenario.coordinator_hosts, self.driver.serve)
 
-    def kill(self) -> None:
-        super().kill()
+    def exit(self) -> None:
+        super().exit()
         self.artifacts = {}
 
     def stepped(self, event: wev.Event, effects: list[wef.Effect]) -> None:
@@ -156,6 +162,8 @@ class SimulatedExecutor:
             return await self._work(attempt, spec, progress)
         except asyncio.CancelledError:
             await asyncio.sleep(_STOP_S)
+            if world.chance.random() < 0.2:  # it had no time to see why it was interrupted
+                raise ExecutionFailedError(WorkError(ErrorCode.UNAVAILABLE, "interrupted")) from None
             raise
         finally:
             world.watcher.execution_ended(execution)
@@ -166,7 +174,7 @@ class SimulatedExecutor:
         await asyncio.sleep(load.duration_s / 2)
         progress(0.5)
         await asyncio.sleep(load.duration_s / 2)
-        if spec.kind is WorkKind.FRAGMENT:
+        if spec.kind is WorkKind.FRAGMENT and spec.key in world.catalog.endless:
             await asyncio.Event().wait()
         if load.fatal:
             raise ExecutionFailedError(WorkError(ErrorCode.WORK_FAILED, "no retry can cure this", retryable=False))
@@ -207,8 +215,8 @@ class CoordinatorHost(Host):
             self.listen(self.driver.serve)
         await self.driver.run()
 
-    def kill(self) -> None:
-        super().kill()
+    def exit(self) -> None:
+        super().exit()
         for query_id, owner in list(self.world.watcher.owners.items()):
             if owner is self:
                 del self.world.watcher.owners[query_id]
@@ -256,14 +264,14 @@ class SimulatedFetcher:
         network, here = self._host.world.network, self._host.name
         await network.travel(here, server.name, _FETCH_TIMEOUT_S)
         process = server.process
-        while process.state is ProcessState.PAUSED:
+        while process.state is ProcessState.PAUSED:  # noqa: ASYNC110 - a simulated look, which costs nothing
             await asyncio.sleep(0.1)
-        found = server.artifacts.get(attempt)
-        if process.state is ProcessState.DEAD:
+        if not server.alive:
             raise LinkClosedError(f"{server.name} refused the connection")
+        found = server.artifacts.get(attempt)
         await asyncio.sleep(0.05 * self._host.world.chance.random())
         await network.travel(server.name, here, _FETCH_TIMEOUT_S)
-        if server.process is not process or process.state is ProcessState.DEAD:
+        if server.process is not process or not server.alive:
             raise LinkClosedError(f"{server.name} died during the fetch")
         corrupt, server.corrupt_next = server.corrupt_next, False
         if found is None or corrupt or artifact.checksum != f"sum:{found.work_id}":

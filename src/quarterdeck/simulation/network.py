@@ -196,9 +196,11 @@ class SimulatedNetwork:
         """The next such message from this host is lost, and the connection with it: its effect has happened."""
         self._traps.append((source, message))
 
+    def stop_listening(self, host: str) -> None:
+        self._listeners.pop(host, None)
+
     def host_died(self, host: str) -> None:
         """The operating system closes what the process had open; a peer that cannot be reached does not hear of it."""
-        self._listeners.pop(host, None)
         for connection in [c for c in self._connections if host in (c.dialler, c.listener)]:
             self._connections.remove(connection)
             for pipe in connection.pipes:

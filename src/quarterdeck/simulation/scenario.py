@@ -4,7 +4,7 @@ import json
 import random
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 from quarterdeck.simulation.faults import (
     FAULTS,
@@ -22,6 +22,7 @@ from quarterdeck.simulation.faults import (
     Pressure,
     Reply,
     SlowPeer,
+    hosts_of,
 )
 
 TROUBLE_S = 12.0
@@ -58,7 +59,10 @@ class Scenario:
     coordinators_dial: bool
     """Who dials whom; the conversation is the same."""
     fragments: int
+    """Continuous works, each pinned to a worker; every second one ends by itself."""
     epoch_replicas: int
+    drop_durable_at_s: float | None
+    """When the owner of the durable works drops one of them."""
     queries: tuple[QueryLoad, ...]
     faults: tuple[Fault, ...]
 
@@ -79,20 +83,31 @@ class Scenario:
 def from_json(text: str) -> Scenario:
     """What `to_json` wrote. Raises ValueError, naming what is wrong, for anything else."""
     try:
-        plain = cast("dict[str, Any]", json.loads(text))
-        queries = tuple(
-            QueryLoad(**{**query, "works": tuple(WorkLoad(**work) for work in query["works"])})
-            for query in plain.pop("queries")
-        )
+        plain: dict[str, Any] = json.loads(text)
+        queries = tuple(_query_from(query) for query in plain.pop("queries"))
         faults = tuple(_fault_from(fault) for fault in plain.pop("faults"))
-        return Scenario(**plain, queries=queries, faults=faults)
-    except (TypeError, KeyError, AttributeError, json.JSONDecodeError) as error:
+        scenario = Scenario(**plain, queries=queries, faults=faults)
+    except KeyError as error:
+        raise ValueError(f"this is not a scenario: {error} is missing or not known") from error
+    except (TypeError, AttributeError, json.JSONDecodeError) as error:
         raise ValueError(f"this is not a scenario: {error}") from error
+    named = {query.coordinator for query in scenario.queries} | {h for fault in faults for h in hosts_of(fault)}
+    unknown = named - {*scenario.coordinator_hosts, *scenario.worker_hosts}
+    if unknown:
+        raise ValueError(f"this is not a scenario: it has no host {', '.join(sorted(unknown))}")
+    return scenario
+
+
+def _query_from(plain: dict[str, Any]) -> QueryLoad:
+    works: Any = tuple(WorkLoad(**work) for work in plain.pop("works"))
+    return QueryLoad(**plain, works=works)
 
 
 def _fault_from(plain: dict[str, Any]) -> Fault:
     kind = FAULTS[plain.pop("fault")]
-    return kind(**(plain | ({"reply": Reply(plain["reply"])} if "reply" in plain else {})))
+    if "reply" in plain:
+        plain["reply"] = Reply(plain["reply"])
+    return kind(**plain)
 
 
 def generate(seed: int, kinds: Collection[str] = tuple(FAULTS)) -> Scenario:
@@ -107,6 +122,7 @@ def generate(seed: int, kinds: Collection[str] = tuple(FAULTS)) -> Scenario:
         coordinators_dial=chance.random() < 0.5,
         fragments=chance.choice((0, 0, 1, 2)),
         epoch_replicas=chance.choice((0, 0, 1, 2)),
+        drop_durable_at_s=_time(chance) if chance.random() < 0.3 else None,
         queries=(),
         faults=(),
     )
@@ -118,13 +134,17 @@ def generate(seed: int, kinds: Collection[str] = tuple(FAULTS)) -> Scenario:
 
 def _query(chance: random.Random, scenario: Scenario) -> QueryLoad:
     works = tuple(_work(chance) for _ in range(chance.choice((1, 1, 2, 3, 5, 8))))
+    cancel_after_s = round(chance.uniform(0.001, 2.0), 4) if chance.random() < 0.25 else None
+    cancel_work_after_s = round(chance.uniform(0.001, 1.0), 4) if chance.random() < 0.15 else None
+    if cancel_after_s is not None and chance.random() < 0.3:
+        cancel_work_after_s = round(max(0.0005, cancel_after_s - 0.01), 4)  # canceled again while it is being stopped
     return QueryLoad(
         at_s=_time(chance),
         coordinator=chance.choice(scenario.coordinator_hosts),
         works=works,
         wait_limit_s=chance.choice((None, None, None, 0.5, 3.0)),
-        cancel_after_s=round(chance.uniform(0.001, 2.0), 4) if chance.random() < 0.2 else None,
-        cancel_work_after_s=round(chance.uniform(0.001, 1.0), 4) if chance.random() < 0.15 else None,
+        cancel_after_s=cancel_after_s,
+        cancel_work_after_s=cancel_work_after_s,
     )
 
 

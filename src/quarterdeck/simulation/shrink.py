@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeVar
 
+from quarterdeck.simulation.faults import hosts_of
 from quarterdeck.simulation.scenario import Scenario
 from quarterdeck.simulation.world import Outcome, play
 
@@ -36,9 +37,7 @@ def _smaller(scenario: Scenario) -> Iterator[Scenario]:
         yield replace(scenario, queries=_without(scenario.queries, number))
     if scenario.fragments or scenario.epoch_replicas:
         yield replace(scenario, fragments=0, epoch_replicas=0)
-    used = {
-        getattr(fault, name, "") for fault in scenario.faults for name in ("host", "other", "source", "target", "by")
-    }
+    used = {host for fault in scenario.faults for host in hosts_of(fault)}
     used |= {query.coordinator for query in scenario.queries}
     if scenario.coordinators > 1 and scenario.coordinator_hosts[-1] not in used:
         yield replace(scenario, coordinators=scenario.coordinators - 1)

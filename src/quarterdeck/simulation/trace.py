@@ -50,7 +50,7 @@ def _work_ids(entry: Entry) -> Iterator[WorkId]:
 def _find(thing: object, depth: int) -> Iterator[WorkId]:
     if isinstance(thing, WorkKey):
         yield thing.work_id
-    elif isinstance(thing, AttemptId) or isinstance(thing, WorkSpec):
+    elif isinstance(thing, AttemptId | WorkSpec):
         yield thing.key.work_id
     elif depth < 3:
         for name in getattr(type(thing), "__slots__", ()):

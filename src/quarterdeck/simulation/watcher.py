@@ -5,13 +5,15 @@ After every step it holds that
 - no submitted work is forgotten: its query is open and has it, or has ended;
 - a session-bound work executes for a coordinator on at most one worker that this coordinator believes alive, and a
   worker that registers has nothing in flight for that coordinator;
-- no worker is given more than its credit, and none that drains takes anything new;
+- no worker is given more than its credit, and none that drains takes anything new or keeps what it has not begun;
+- no query fails for want of a worker while there is one;
 - no honest peer is ever accused of breaking the protocol.
 """
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from quarterdeck.core.errors import ErrorCode
 from quarterdeck.core.ids import QueryId, WorkId
 from quarterdeck.core.workcoord.coordinator import CoordinatorMachine
 from quarterdeck.core.workcoord.coordinator import effects as cef
@@ -19,7 +21,7 @@ from quarterdeck.core.workcoord.coordinator import events as cev
 from quarterdeck.core.workcoord.coordinator.tables import WorkerState
 from quarterdeck.core.workcoord.invariants import InvariantError
 from quarterdeck.core.workcoord.messages import AssignWork, WorkAccepted
-from quarterdeck.core.workcoord.model import AttemptId, WorkKey
+from quarterdeck.core.workcoord.model import AttemptId, WorkError, WorkKey
 from quarterdeck.core.workcoord.worker import WorkerMachine
 from quarterdeck.core.workcoord.worker import effects as wef
 from quarterdeck.core.workcoord.worker import events as wev
@@ -83,7 +85,8 @@ class Watcher:
                     self._may_be_given(machine, session_id, assignment)
                 case cef.DeliverResult(attempt):
                     self._delivered(machine, attempt)
-                case cef.EndQuery(query_id):
+                case cef.EndQuery(query_id, error=error):
+                    self._may_lack_a_worker(machine, query_id, error)
                     self.ended[query_id] = effect
                     self.owners.pop(query_id, None)
                 case _:
@@ -105,6 +108,8 @@ class Watcher:
                     raise self.violated(f"{host} drains and took {attempt}", attempt.key.work_id)
                 case _:
                     pass
+        if machine.status.draining and machine.queued:
+            raise self.violated(f"{host} drains and keeps {machine.queued} works in line")
         self._check(machine)
 
     # Executions
@@ -151,6 +156,11 @@ class Watcher:
             raise self.violated(f"{work_id} was given to {session.worker_id}, which is {session.state}", work_id)
         if session.outstanding > session.credit:
             raise self.violated(f"{work_id} was given to {session.worker_id} beyond its credit", work_id)
+
+    def _may_lack_a_worker(self, machine: CoordinatorMachine, query_id: QueryId, error: WorkError | None) -> None:
+        taking = [s.worker_id for s in machine.roster.sessions() if s.state is WorkerState.ACCEPTING]
+        if error is not None and error.code == ErrorCode.NO_WORKER and taking:
+            raise self.violated(f"{query_id} failed for want of a worker, and {taking[0]} takes work")
 
     def _delivered(self, machine: CoordinatorMachine, attempt: AttemptId) -> None:
         query = machine.ledger.query(attempt.key.query_id)

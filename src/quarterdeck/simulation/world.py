@@ -9,6 +9,7 @@ from typing import assert_never
 
 from quarterdeck.core.ids import LeafId, QueryId, WorkerId, WorkId
 from quarterdeck.core.workcoord import policies
+from quarterdeck.core.workcoord.coordinator import events as cev
 from quarterdeck.core.workcoord.coordinator.effects import Outcome as QueryOutcome
 from quarterdeck.core.workcoord.messages import CreditChanged, WorkAccepted, WorkCanceled, WorkFailed, WorkReady
 from quarterdeck.core.workcoord.model import WorkKey, WorkKind, WorkSpec
@@ -65,10 +66,11 @@ def play(scenario: Scenario) -> Outcome:
     loop.after_callback = world.watcher.stop_if_violated
     try:
         loop.run_until_complete(world.play())
-    except Violation as violation:
-        outcome.violation, outcome.work_id = str(violation), violation.work_id
-    except SimulationFailure as failure:
-        outcome.violation = f"{type(failure).__name__}: {failure}"
+    except (Violation, SimulationFailure) as failure:
+        # A task or callback that a violation ends fails unseen; then the violation is what is to be told.
+        found = world.watcher.found
+        outcome.violation = str(found) if found is not None else f"{type(failure).__name__}: {failure}"
+        outcome.work_id = found.work_id if found is not None else None
     finally:
         world.summarize(outcome)
         loop.close()
@@ -124,7 +126,13 @@ class World:
         ]
         if left or host.artifacts:
             raise self.watcher.violated(f"{host.name} exits and leaves {left or list(host.artifacts)}")
-        self.loop.call_soon(self._restart_later, host, host.back_after_s, context=self.loop.context_of(None))
+        self.loop.call_soon(self._take_away, host, process, context=self.loop.context_of(None))
+
+    def _take_away(self, host: WorkerHost, process: Process) -> None:
+        if host.process is process and host.alive:
+            self._collect_moves(host)
+            host.exit()
+            self._restart_later(host, host.back_after_s)
 
     # The play
 
@@ -136,9 +144,11 @@ class World:
             self._spawn(self._strike(fault), f"fault {number}") for number, fault in enumerate(self.scenario.faults)
         ]
         tasks += [self._spawn(self._ask_later(n, load), f"query {n}") for n, load in enumerate(self.scenario.queries)]
+        if self.scenario.drop_durable_at_s is not None:
+            tasks.append(self._spawn(self._drop_durable(self.scenario.drop_durable_at_s), "drop durable"))
         await asyncio.sleep(TROUBLE_S)
-        if tasks:
-            await asyncio.wait(tasks)
+        for task in tasks:
+            await task
         self._heal(hosts)
         await self._until(self._queries_ended, "a query has not ended")
         await self._probe()
@@ -198,6 +208,13 @@ class World:
         if handle.ended is None:
             self._withdrawn.add(key)
             handle.cancel_work(key)
+
+    async def _drop_durable(self, at_s: float) -> None:
+        await asyncio.sleep(at_s)
+        key, leader = self.catalog.drop_one(), self.coordinators["c0"]
+        if key is not None and leader.alive:
+            event, context = cev.WorkCancelRequested(key), self.loop.context_of(leader.process)
+            self.loop.call_soon(leader.driver.apply, event, context=context)
 
     # Trouble
 
@@ -278,9 +295,6 @@ class World:
             self.loop.call_soon(host.driver.apply, event, context=self.loop.context_of(host.process))
 
     def _restart_later(self, host: Host, after_s: float) -> None:
-        if host.alive:  # it exited by itself
-            self._collect_moves(host)
-            host.kill()
         self.loop.call_later(after_s, self._restart, host, context=self.loop.context_of(None))
 
     def _restart(self, host: Host) -> None:
@@ -372,7 +386,10 @@ class World:
             if row.spec.pinned_to is not None and where != [row.spec.pinned_to]:
                 return f"{key.work_id} is on {where}, not on {row.spec.pinned_to}", key.work_id
             served += where if row.spec.group is not None else []
-        wanted = min(self.scenario.epoch_replicas, self.scenario.workers)
+        if holders:
+            return f"{list(holders)} are held and nobody wants them", next(iter(holders)).work_id
+        replicas = sum(row.spec.group is not None for row in self.catalog.rows.values())
+        wanted = min(replicas, self.scenario.workers)
         if len(served) != wanted or len(set(served)) != wanted:
             return f"{wanted} replicas should be served, they are on {served}", None
         return None

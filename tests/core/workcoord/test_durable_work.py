@@ -86,7 +86,7 @@ def test_a_fragment_stays_unreachable_for_ever_and_is_resumed_when_its_worker_is
     work = bridge.submit(fragment(worker="w1"))
     bridge.accepts(work)
     bridge.loses(session)
-    bridge.advance(100_000)
+    bridge.advance(5000)
     assert work.state is W.UNREACHABLE
     back = bridge.joins("w1", credit=1, holdings=(Holding(work.current_id, HeldState.RUNNING),))
     assert (work.state, work.number) == (W.ACCEPTED, 1)

@@ -1,0 +1,229 @@
+"""Bugs put in on purpose: each changes one method of a machine or driver as a mistake would. The simulator must find them."""
+
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+from unittest.mock import patch
+
+from quarterdeck.core.deadlines import Deadlines
+from quarterdeck.core.workcoord.coordinator.dispatch import Dispatcher
+from quarterdeck.core.workcoord.coordinator.effects import DeliverResult
+from quarterdeck.core.workcoord.coordinator.ledger import Ledger
+from quarterdeck.core.workcoord.coordinator.roster import Roster
+from quarterdeck.core.workcoord.coordinator.tables import WorkerState, WorkState, WorkTrigger
+from quarterdeck.core.workcoord.coordinator.timers import WaitTimer
+from quarterdeck.core.workcoord.worker import WorkerMachine
+from quarterdeck.core.workcoord.worker import events as wev
+from quarterdeck.core.workcoord.worker.tables import AttemptState
+from quarterdeck.core.workcoord.worker.timers import ArtifactTimer
+from quarterdeck.crew.worker import WorkerDriver
+
+Method = Callable[..., Any]
+
+
+@contextmanager
+def _changed(owner: type, name: str, change: Callable[[Method], Method]) -> Generator[None]:
+    """Replaces a method by what `change` makes of it."""
+    with patch.object(owner, name, change(getattr(owner, name))):
+        yield
+
+
+def ready_is_the_end() -> AbstractContextManager[None]:
+    """A work that is ready counts as done, whatever becomes of its worker or of the fetch."""
+
+    def change(retry: Method) -> Method:
+        def changed(ledger: Any, attempt: Any, trigger: WorkTrigger, error: Any) -> None:
+            work = attempt.work
+            if work.state is not WorkState.READY or work.durable:
+                retry(ledger, attempt, trigger, error)
+                return
+            work.state = WorkState.DONE
+            ledger._cancel_fetches(work)
+            if work.current is attempt:
+                ledger._unbind(attempt)
+            work.query.unfinished -= 1
+            ledger._end_if_finished(work.query)
+
+        return changed
+
+    return _changed(Ledger, "_retry", change)
+
+
+def credit_is_kept() -> AbstractContextManager[None]:
+    """The credit of an attempt that was canceled never comes back."""
+
+    def change(_: Method) -> Method:
+        def changed(ledger: Any, session: Any, attempt_id: Any) -> None:
+            session.closing.pop(attempt_id)
+
+        return changed
+
+    return _changed(Ledger, "_forget_closing", change)
+
+
+@contextmanager
+def a_second_result_is_delivered() -> Generator[None]:
+    """Once a work is done, fetches of its other attempts go on, and what they bring is delivered too."""
+
+    def keep_fetches(cancel_fetches: Method) -> Method:
+        def changed(ledger: Any, work: Any) -> None:
+            if work.state is not WorkState.DONE:
+                cancel_fetches(ledger, work)
+
+        return changed
+
+    def deliver_again(commit: Method) -> Method:
+        def changed(ledger: Any, work: Any, attempt_id: Any) -> None:
+            if work.state is WorkState.DONE:
+                ledger._desk.do(DeliverResult(attempt_id))
+            else:
+                commit(ledger, work, attempt_id)
+
+        return changed
+
+    with _changed(Ledger, "_cancel_fetches", keep_fetches), _changed(Ledger, "_commit", deliver_again):
+        yield
+
+
+def orphans_run_on() -> AbstractContextManager[None]:
+    """What runs for a session that is lost is not stopped."""
+
+    def change(orphan: Method) -> Method:
+        def changed(machine: Any, attempt: Any) -> None:
+            if attempt.state is not AttemptState.RUNNING:
+                orphan(machine, attempt)
+
+        return changed
+
+    return _changed(WorkerMachine, "_orphan", change)
+
+
+@contextmanager
+def a_draining_worker_keeps_its_line() -> Generator[None]:
+    """What waits for a slot when a worker is told to drain is neither handed back nor run."""
+
+    def hide_line(drain: Method) -> Method:
+        def changed(machine: Any) -> None:
+            line, machine._line = machine._line, type(machine._line)()
+            drain(machine)
+            machine._line = line
+
+        return changed
+
+    def start_nothing(start_next: Method) -> Method:
+        def changed(machine: Any) -> None:
+            if not machine.status.draining:
+                start_next(machine)
+
+        return changed
+
+    with _changed(WorkerMachine, "_drain", hide_line), _changed(WorkerMachine, "_start_next", start_nothing):
+        yield
+
+
+def _never_canceled(timer: type) -> AbstractContextManager[None]:
+    def change(cancel: Method) -> Method:
+        def changed(deadlines: Any, key: object) -> None:
+            if not isinstance(key, timer):
+                cancel(deadlines, key)
+
+        return changed
+
+    return _changed(Deadlines, "cancel", change)
+
+
+def artifact_timer_stays() -> AbstractContextManager[None]:
+    """The timer of an artifact that is gone is not canceled."""
+    return _never_canceled(ArtifactTimer)
+
+
+def wait_timer_stays() -> AbstractContextManager[None]:
+    """The wait for a worker goes on when there is one."""
+
+    def change(join: Method) -> Method:
+        def changed(dispatcher: Any, session: Any) -> None:
+            with _never_canceled(WaitTimer):
+                join(dispatcher, session)
+
+        return changed
+
+    return _changed(Dispatcher, "join", change)
+
+
+def a_lost_worker_stays_in_rotation() -> AbstractContextManager[None]:
+    """A worker whose session is lost may still be given work."""
+
+    def change(leave: Method) -> Method:
+        def changed(dispatcher: Any, session: Any) -> None:
+            if session.state is not WorkerState.ABSENT:
+                leave(dispatcher, session)
+
+        return changed
+
+    return _changed(Dispatcher, "leave", change)
+
+
+def results_are_not_acknowledged() -> AbstractContextManager[None]:
+    """The worker is never told that its artifact has arrived."""
+
+    def change(_: Method) -> Method:
+        def changed(ledger: Any, attempt: Any, session: Any) -> None:
+            pass
+
+        return changed
+
+    return _changed(Ledger, "_acknowledge", change)
+
+
+def registers_too_early() -> AbstractContextManager[None]:
+    """The worker's driver does not wait until what an old session owned has stopped."""
+
+    def change(apply: Method) -> Method:
+        def changed(driver: Any, event: wev.Event) -> None:
+            apply(driver, event)
+            if isinstance(event, wev.SessionLost):
+                driver._cleared[event.session_id].set()
+
+        return changed
+
+    return _changed(WorkerDriver, "apply", change)
+
+
+def rejecting_worker_stays_in_rotation() -> AbstractContextManager[None]:
+    """A worker that accepts nothing goes on being given work, which goes to and fro."""
+
+    def change(apply_status: Method) -> Method:
+        def changed(roster: Any, session: Any, status: Any) -> None:
+            if status.accepting_work or status.draining:
+                apply_status(roster, session, status)
+
+        return changed
+
+    return _changed(Roster, "_apply_status", change)
+
+
+@dataclass(frozen=True, slots=True)
+class Bug:
+    make: Callable[[], AbstractContextManager[None]]
+    words: str
+    """What the message about it must contain."""
+
+    @property
+    def name(self) -> str:
+        return self.make.__name__
+
+
+BUGS = (
+    Bug(ready_is_the_end, "succeeded without"),
+    Bug(credit_is_kept, "counts"),
+    Bug(a_second_result_is_delivered, "delivered twice"),
+    Bug(orphans_run_on, "for a session that is gone"),
+    Bug(a_draining_worker_keeps_its_line, "drains and keeps"),
+    Bug(artifact_timer_stays, "KeyError"),
+    Bug(wait_timer_stays, "no worker"),
+    Bug(a_lost_worker_stays_in_rotation, "take none"),
+    Bug(results_are_not_acknowledged, "accused"),
+    Bug(registers_too_early, "still runs"),
+    Bug(rejecting_worker_stays_in_rotation, "to and fro"),
+)
