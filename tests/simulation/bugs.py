@@ -1,7 +1,8 @@
 """Bugs put in on purpose: each changes one method of a machine or driver as a mistake would. The simulator must find them."""
 
+import asyncio
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
@@ -18,6 +19,7 @@ from quarterdeck.core.workcoord.worker import events as wev
 from quarterdeck.core.workcoord.worker.tables import AttemptState
 from quarterdeck.core.workcoord.worker.timers import ArtifactTimer
 from quarterdeck.crew.worker import WorkerDriver
+from quarterdeck.simulation.hosts import SimulatedFetcher
 
 Method = Callable[..., Any]
 
@@ -190,7 +192,7 @@ def registers_too_early() -> AbstractContextManager[None]:
     return _changed(WorkerDriver, "apply", change)
 
 
-def rejecting_worker_stays_in_rotation() -> AbstractContextManager[None]:
+def a_rejecting_worker_stays_in_rotation() -> AbstractContextManager[None]:
     """A worker that accepts nothing goes on being given work, which goes to and fro."""
 
     def change(apply_status: Method) -> Method:
@@ -203,11 +205,27 @@ def rejecting_worker_stays_in_rotation() -> AbstractContextManager[None]:
     return _changed(Roster, "_apply_status", change)
 
 
+def fetches_take_long() -> AbstractContextManager[None]:
+    """No bug: results are big. So that two attempts at one work are often fetched at the same time."""
+
+    def change(request: Method) -> Method:
+        async def changed(fetcher: Any, *about: Any) -> Any:
+            result = await request(fetcher, *about)
+            await asyncio.sleep(2.0 * fetcher._host.world.chance.random())
+            return result
+
+        return changed
+
+    return _changed(SimulatedFetcher, "_request", change)
+
+
 @dataclass(frozen=True, slots=True)
 class Bug:
     make: Callable[[], AbstractContextManager[None]]
-    words: str
-    """What the message about it must contain."""
+    words: tuple[str, ...]
+    """What the message about it may contain: one of these."""
+    setting: Callable[[], AbstractContextManager[None]] = nullcontext
+    """What the bug needs to show soon; without the bug it does no harm."""
 
     @property
     def name(self) -> str:
@@ -215,15 +233,15 @@ class Bug:
 
 
 BUGS = (
-    Bug(ready_is_the_end, "succeeded without"),
-    Bug(credit_is_kept, "counts"),
-    Bug(a_second_result_is_delivered, "delivered twice"),
-    Bug(orphans_run_on, "for a session that is gone"),
-    Bug(a_draining_worker_keeps_its_line, "drains and keeps"),
-    Bug(artifact_timer_stays, "KeyError"),
-    Bug(wait_timer_stays, "no worker"),
-    Bug(a_lost_worker_stays_in_rotation, "take none"),
-    Bug(results_are_not_acknowledged, "accused"),
-    Bug(registers_too_early, "still runs"),
-    Bug(rejecting_worker_stays_in_rotation, "to and fro"),
+    Bug(ready_is_the_end, ("succeeded without",)),
+    Bug(credit_is_kept, ("counts",)),
+    Bug(a_second_result_is_delivered, ("delivered twice",), fetches_take_long),
+    Bug(orphans_run_on, ("for a session that is gone",)),
+    Bug(a_draining_worker_keeps_its_line, ("drains and keeps",)),
+    Bug(artifact_timer_stays, ("KeyError(AttemptId",)),
+    Bug(wait_timer_stays, ("failed for want of a worker",)),
+    Bug(a_lost_worker_stays_in_rotation, ("which take none", "already there", "a session that is gone")),
+    Bug(results_are_not_acknowledged, ("accused of breaking the protocol", "still has")),
+    Bug(registers_too_early, ("still runs",)),
+    Bug(a_rejecting_worker_stays_in_rotation, ("goes to and fro",)),
 )

@@ -96,7 +96,7 @@ class Conversation:
             async with asyncio.timeout(_FLUSH_S):
                 await self._write_outbox()
         except LinkClosedError as error:
-            self._why = str(error)
+            self._why = self._why or str(error)
         except TimeoutError:
             self._why = "closed by us with words unsaid: the peer does not read"
 

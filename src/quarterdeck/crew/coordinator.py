@@ -114,8 +114,8 @@ class CoordinatorDriver(Generic[ResultT]):
         self._stepper.apply(event)
 
     def open_query(self, query_id: QueryId, wait_limit_s: float | None) -> QueryHandle[ResultT]:
+        self.apply(ev.QueryOpened(query_id, wait_limit_s))  # first: it raises for an id that is in use
         handle = self._queries[query_id] = QueryHandle(query_id, self)
-        self.apply(ev.QueryOpened(query_id, wait_limit_s))
         return handle
 
     def drain_worker(self, worker_id: WorkerId) -> None:

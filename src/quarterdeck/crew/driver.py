@@ -48,6 +48,7 @@ class Stepper(Generic[EventT, EffectT]):
         self._stepping = False
         self._timer: asyncio.TimerHandle | None = None
         self._armed_for = float("inf")
+        self._stopped = False
 
     def apply(self, event: EventT) -> None:
         """Steps the machine and executes the effects, in order. Events that effects cause wait for their turn."""
@@ -68,7 +69,8 @@ class Stepper(Generic[EventT, EffectT]):
         self._arm()
 
     def stop(self) -> None:
-        """No more waking up."""
+        """No more waking up, whatever is still applied."""
+        self._stopped = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -76,7 +78,7 @@ class Stepper(Generic[EventT, EffectT]):
     def _arm(self) -> None:
         """Makes sure to wake in time. A timer that turns out too early finds nothing due, which is cheap."""
         deadline = self._machine.next_deadline()
-        if deadline is None or (self._timer is not None and self._armed_for <= deadline):
+        if self._stopped or deadline is None or (self._timer is not None and self._armed_for <= deadline):
             return
         if self._timer is not None:
             self._timer.cancel()

@@ -88,14 +88,17 @@ class WorkerDriver:
         self._with_peer[link.peer] = conversation
         if older is not None:
             older.link.close()
+        turn = self._turns.setdefault(link.peer, asyncio.Lock())
         try:
-            async with self._turns.setdefault(link.peer, asyncio.Lock()):
-                return self._with_peer[link.peer] is conversation and await self._converse(conversation)
+            async with turn:
+                return self._with_peer.get(link.peer) is conversation and await self._converse(conversation)
         finally:
             link.close()
-            if self._with_peer[link.peer] is conversation:
+            if self._with_peer.get(link.peer) is conversation:
                 del self._with_peer[link.peer]
-                del self._turns[link.peer]
+            # The newest may be canceled while it waits: the turn stays for as long as somebody has it.
+            if link.peer not in self._with_peer and not turn.locked():
+                self._turns.pop(link.peer, None)
 
     async def _converse(self, conversation: Conversation) -> bool:
         try:

@@ -6,7 +6,7 @@ After every step it holds that
 - a session-bound work executes for a coordinator on at most one worker that this coordinator believes alive, and a
   worker that registers has nothing in flight for that coordinator;
 - no worker is given more than its credit, and none that drains takes anything new or keeps what it has not begun;
-- no query fails for want of a worker while there is one;
+- no query fails for want of a worker while there is one, and no work goes to and fro between those that reject it;
 - no honest peer is ever accused of breaking the protocol.
 """
 
@@ -31,6 +31,9 @@ from quarterdeck.simulation.trace import Trace
 
 if TYPE_CHECKING:
     from quarterdeck.simulation.hosts import CoordinatorHost
+
+_TO_AND_FRO = 50
+"""So many attempts are not bad luck. Failures are limited, and so are the times a worker can drain under a work."""
 
 
 class Violation(Exception):
@@ -156,6 +159,8 @@ class Watcher:
             raise self.violated(f"{work_id} was given to {session.worker_id}, which is {session.state}", work_id)
         if session.outstanding > session.credit:
             raise self.violated(f"{work_id} was given to {session.worker_id} beyond its credit", work_id)
+        if assignment.number > _TO_AND_FRO:
+            raise self.violated(f"{work_id} goes to and fro, {assignment.number} attempts until now", work_id)
 
     def _may_lack_a_worker(self, machine: CoordinatorMachine, query_id: QueryId, error: WorkError | None) -> None:
         taking = [s.worker_id for s in machine.roster.sessions() if s.state is WorkerState.ACCEPTING]

@@ -1,7 +1,7 @@
 """Coordinators and workers as pure machines, joined by first-in first-out channels in memory.
 
 A session has a channel in each direction. What was sent waits there until a test delivers it; a session that is cut
-loses what is still under way, and each side learns of it in its own time. Executions and fetches end when a test says so.
+loses what is still under way, and each side learns of it in its own time. Executions and fetches end when a test says.
 """
 
 from collections import deque
@@ -206,7 +206,7 @@ class Crew:
         message = line.to_coordinator.popleft()
         if isinstance(message, Register):
             self.tell(line.coordinator, cv.SessionOpened(line.session_id, message))
-        elif message is END:
+        elif message is None:  # END
             self.tell(line.coordinator, cv.SessionLost(line.session_id, "the connection broke"))
         else:
             self.tell(line.coordinator, cv.MessageReceived(line.session_id, message))
@@ -218,10 +218,11 @@ class Crew:
         if isinstance(message, Registered):
             line.opened = True
             self.order(line.worker, wv.SessionOpened(message))
-        elif message is END or isinstance(message, Refused):
+        elif message is None or isinstance(message, Refused):  # END, or as good as that
             if line.opened:
                 self.order(line.worker, wv.SessionLost(line.session_id))
-            line.worker.not_clear.discard(line.session_id) if not line.opened else None
+            else:
+                line.worker.not_clear.discard(line.session_id)
         else:
             self.order(line.worker, wv.MessageReceived(line.session_id, message))
 

@@ -25,7 +25,7 @@ from quarterdeck.core.workcoord.model import AttemptId, HeldState, Holding
 from quarterdeck.core.workcoord.worker import effects as we
 from quarterdeck.core.workcoord.worker import events as wv
 from quarterdeck.core.workcoord.worker.tables import AttemptState
-from tests.core.workcoord.harness import ARTIFACT, PASSING, PAUSED, Bridge, Mate, epoch, fragment, key, leaf, of
+from tests.core.workcoord.harness import ARTIFACT, PASSING, Bridge, Mate, epoch, fragment, key, leaf, of
 
 W, A = WorkState, AttemptState
 
@@ -416,4 +416,4 @@ def test_a_drain_does_not_wait_for_durable_work_and_hands_back_all_that_has_not_
     effects = mate.step(wv.DrainRequested())
     assert of(WorkReturned, mate.told(effects)) == [WorkReturned(each.attempt_id) for each in queued]
     assert of(we.FinishDrain, effects) == [we.FinishDrain(clean=True)]
-    assert PAUSED != mate.machine.status
+    assert mate.machine.status.draining

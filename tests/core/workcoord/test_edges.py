@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from enum import StrEnum
 from types import MappingProxyType, ModuleType
-from typing import Any
+from typing import TypeAlias, cast
 
 import pytest
 
@@ -19,11 +19,13 @@ from quarterdeck.core.workcoord.worker import machine as worker_machine
 from quarterdeck.core.workcoord.worker.tables import ATTEMPT_TABLE
 from tests.core.workcoord.scenarios import SCENARIOS, Edge
 
+Table: TypeAlias = TransitionTable[StrEnum, StrEnum]
+
 # Each table, and where its machine looks it up.
-TABLES: tuple[tuple[ModuleType, str, TransitionTable[Any, Any]], ...] = (
-    (ledger, "WORK_TABLE", WORK_TABLE),
-    (roster, "WORKER_TABLE", WORKER_TABLE),
-    (worker_machine, "ATTEMPT_TABLE", ATTEMPT_TABLE),
+TABLES: tuple[tuple[ModuleType, str, Table], ...] = (
+    (ledger, "WORK_TABLE", cast(Table, WORK_TABLE)),
+    (roster, "WORKER_TABLE", cast(Table, WORKER_TABLE)),
+    (worker_machine, "ATTEMPT_TABLE", cast(Table, ATTEMPT_TABLE)),
 )
 PLACE_OF_TABLE = {table.name: (module, name, table) for module, name, table in TABLES}
 
@@ -40,7 +42,7 @@ def _edges() -> Iterator[Edge]:
 def _redirections() -> Iterator[tuple[Edge, StrEnum]]:
     for _, _, table in TABLES:
         for state, trigger, target in table:
-            for other in type(state):
+            for other in list[StrEnum](type(table.initial)):
                 if other is not target:
                     yield (table.name, state, trigger), other
 

@@ -1,9 +1,10 @@
-"""Who gets which work, and when: affinity, spilling over, fairness, groups, the backlog, and what churn leaves behind."""
+"""Who gets which work, and when: affinity, spilling over, fairness, groups, the backlog, and what churn leaves."""
 
 from collections import Counter
 
 import pytest
 
+from quarterdeck.core.ids import SessionId, WorkerId
 from quarterdeck.core.placement import PlacementStrategy
 from quarterdeck.core.workcoord.coordinator import effects as ce
 from quarterdeck.core.workcoord.coordinator import events as cv
@@ -16,9 +17,8 @@ from quarterdeck.core.workcoord.messages import (
     WorkerBeat,
     WorkFailed,
 )
-from quarterdeck.core.workcoord.model import WorkKind
+from quarterdeck.core.workcoord.model import AttemptId, HeldState, Holding, WorkKind
 from tests.core.workcoord.harness import (
-    ACCEPTING,
     PASSING,
     PAUSED,
     Bridge,
@@ -33,7 +33,7 @@ W = WorkState
 LEAVES = frozenset({WorkKind.LEAF})
 
 
-def home_and_other(bridge: Bridge) -> tuple[ce.SessionId, ce.SessionId]:
+def home_and_other(bridge: Bridge) -> tuple[SessionId, SessionId]:
     """Two workers with one credit each: the one that works with the empty affinity key go to, and the other."""
     sessions = [bridge.joins("w1", credit=1), bridge.joins("w2", credit=1)]
     probe = bridge.submit(leaf("probe", "probe"))
@@ -113,23 +113,16 @@ def test_idle_workers_share_what_spills_over() -> None:
     assert set(counts) == set(sessions)
 
 
-@pytest.mark.parametrize("beginning", [0.0, 1000.0, 1234.5678])
-def test_a_work_spills_over_at_any_time_of_day(beginning: float) -> None:
-    """A sum of times that was rounded up and a difference that was rounded down once left a timer due for ever."""
-    bridge = Bridge()
-    home_and_other(bridge)
-    for step in range(1500):
-        query = f"q{step}"
-        bridge.now = max(bridge.now, beginning) + 0.7310585786300049
-        bridge.settle()
-        for session in list(bridge.machine.roster.sessions()):
-            bridge.says(session.session_id, WorkerBeat(ACCEPTING))
-        bridge.submit(leaf("a", query), leaf("b", query))
-        bridge.advance(0.15)
-        for name in "ab":
-            bridge.done(bridge.work(key(name, query)))
-        bridge.cancel(query)
-    assert bridge.machine.counters["assigned_spilled"] == 1500
+@pytest.mark.parametrize("submitted_at", [1023.9499999999998, 1023.9299618089697, 2047.9499999999998])
+def test_a_work_spills_over_at_a_time_that_cannot_be_subtracted_exactly(submitted_at: float) -> None:
+    """Here the sum with 0.1 is rounded down: who subtracts 0.1 from it again finds that the time has not come, ever."""
+    bridge = Bridge(spill_after_s=0.1)
+    home, other = home_and_other(bridge)
+    bridge.advance_to(submitted_at)
+    bridge.submit(leaf("a"))
+    waits = bridge.submit(leaf("b"))
+    bridge.advance(0.15)
+    assert bridge.session_of(waits) == other != home
 
 
 def test_what_stood_in_the_line_of_a_worker_that_left_moves_on() -> None:
@@ -236,6 +229,47 @@ def test_a_replica_takes_its_turn_when_another_of_its_group_moves_away() -> None
     bridge.settle()
     states = sorted(bridge.work(key(name)).state for name in ("one", "two"))
     assert states == [W.ASSIGNED, W.PENDING]
+
+
+def test_two_replicas_that_an_earlier_leader_left_on_one_worker_both_have_to_go() -> None:
+    bridge = Bridge(fence=2)
+    bridge.open_query()
+    restored = [epoch("one", group="g"), epoch("two", group="g")]
+    for spec in restored:
+        bridge.step(cv.WorkRestored(spec, WorkerId("w1"), 1))
+    holdings = tuple(Holding(AttemptId(spec.key, 1), HeldState.SERVING) for spec in restored)
+    bridge.joins("w1", holdings=holdings)
+    third = bridge.submit(epoch("three", group="g"))
+    bridge.cancel_work(bridge.work(restored[0].key))
+    bridge.settle()
+    assert third.state is W.PENDING
+    bridge.cancel_work(bridge.work(restored[1].key))
+    bridge.settle()
+    assert third.state is W.ASSIGNED
+
+
+def test_a_replica_that_ends_frees_its_host_and_no_other() -> None:
+    bridge = Bridge(fence=1)
+    bridge.joins("w1")
+    bridge.joins("w2")
+    one, two = bridge.submit(epoch("one", group="g")), bridge.submit(epoch("two", group="g"))
+    three = bridge.submit(epoch("three", group="g"))
+    host = bridge.worker_of(one)
+    assert three.state is W.PENDING
+    bridge.cancel_work(one)
+    bridge.settle()
+    assert bridge.worker_of(three) == host != bridge.worker_of(two)
+
+
+def test_a_replica_may_end_when_nobody_is_there_and_nothing_waits() -> None:
+    bridge = Bridge(fence=1)
+    session = bridge.joins("w1")
+    work = bridge.submit(epoch("one", group="g"))
+    bridge.done(work)
+    bridge.loses(session)
+    assert list(bridge.machine.ledger.dispatch.lanes()) == []
+    bridge.cancel_work(work)
+    assert work.state is W.CANCELED
 
 
 # The backlog

@@ -166,9 +166,7 @@ class Walk(RuleBasedStateMachine):
             sessions = list(ship.machine.sessions())
             assert sum(session.outstanding for session in sessions) <= max(4, len(sessions))
             for session in sessions:
-                seen = self.crew.lines[session.session_id].coordinator.machine.roster.session(session.session_id)
-                if seen is not None:
-                    assert session.outstanding <= seen.outstanding  # nothing is counted as free that is not
+                assert session.outstanding <= session.exposure
 
     def teardown(self) -> None:
         crew = self.crew
@@ -272,10 +270,10 @@ class Walk(RuleBasedStateMachine):
 
 FAST = settings(
     derandomize=True,
-    max_examples=120,
-    stateful_step_count=60,
+    max_examples=150,
+    stateful_step_count=50,
     deadline=None,
-    suppress_health_check=list(HealthCheck),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
 )
 LONG = settings(FAST, derandomize=False, max_examples=20_000, stateful_step_count=150)
 

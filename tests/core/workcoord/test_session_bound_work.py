@@ -31,7 +31,6 @@ from quarterdeck.core.workcoord.messages import (
 from quarterdeck.core.workcoord.model import AttemptId, LivenessPolicy, WorkKind
 from tests.core.workcoord.harness import (
     ACCEPTING,
-    ARTIFACT,
     DRAINING,
     FINAL,
     PASSING,
@@ -517,6 +516,13 @@ def test_a_timer_that_is_late_by_no_more_than_a_beat_is_no_pause() -> None:
     bridge.advance(0, silent=[session])
     assert bridge.machine.counters["own_pauses"] == 0
     assert bridge.session(session).state is S.LATE
+
+
+def test_time_that_is_not_due_changes_nothing() -> None:
+    bridge = Bridge()
+    assert bridge.step(cv.TimePassed()) == []
+    bridge.joins()
+    assert bridge.step(cv.TimePassed()) == []
 
 
 def test_a_clock_that_goes_backwards_stands_still() -> None:

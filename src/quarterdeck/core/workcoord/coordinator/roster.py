@@ -149,15 +149,13 @@ class Roster:
         session, now = self._sessions[session_id], self._desk.now
         watch = session.watch
         silent_s = watch.silence_s(now, self._blame_from)
-        match watch.judge(now, self._blame_from):
-            case Silence.LOST:
-                self.break_off(session, CloseReason.SILENT, f"nothing heard for {silent_s:.1f} s")
-                return
-            case Silence.NOTABLE:
-                self._change(session, WorkerTrigger.MISS)
-                self._desk.do(WarnOfSilence(session_id, session.worker_id, silent_s))
-            case Silence.NORMAL:
-                pass
+        silence = watch.judge(now, self._blame_from)
+        if silence is Silence.LOST:
+            self.break_off(session, CloseReason.SILENT, f"nothing heard for {silent_s:.1f} s")
+            return
+        if silence is Silence.NOTABLE:
+            self._change(session, WorkerTrigger.MISS)
+            self._desk.do(WarnOfSilence(session_id, session.worker_id, silent_s))
         if watch.take_beat(now):
             self._desk.send(session, CoordinatorBeat())
         self._desk.deadlines.set(SessionTimer(session_id), watch.next_look(self._blame_from))

@@ -1,0 +1,526 @@
+"""The coordinator's driver: sessions with workers that may be anything, fetches that may do anything, and queries."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+import pytest
+
+from quarterdeck.core.errors import ErrorCode
+from quarterdeck.core.ids import CoordinatorId, Fence, LeafId, QueryId, SessionId, WorkerId, WorkId
+from quarterdeck.core.workcoord import policies
+from quarterdeck.core.workcoord.coordinator import CoordinatorConfig, CoordinatorMachine
+from quarterdeck.core.workcoord.coordinator import effects as ef
+from quarterdeck.core.workcoord.messages import (
+    ArtifactAck,
+    AssignWork,
+    CancelQuery,
+    CancelWork,
+    CoordinatorBeat,
+    DrainRequest,
+    Goodbye,
+    Refused,
+    Registered,
+    WorkAccepted,
+    WorkerBeat,
+    WorkProgressed,
+    WorkReady,
+)
+from quarterdeck.core.workcoord.model import AttemptId, WorkError, WorkKey, WorkKind, WorkSpec
+from quarterdeck.crew.coordinator import CoordinatorDriver, QueryHandle
+from quarterdeck.crew.ports import Envelope, FetchFailedError, Message
+from tests.crew.played import (
+    ACCEPTING,
+    ARTIFACT,
+    QUERY,
+    CountedIds,
+    LoopClock,
+    PlayedFetcher,
+    PlayedLink,
+    leaf,
+    now_s,
+    played,
+    register_with,
+    registration,
+    settle,
+)
+
+
+@dataclass
+class Shore:
+    """A coordinator's driver that runs, and what is around it."""
+
+    fence: int = 0
+    fetcher: PlayedFetcher = field(default_factory=PlayedFetcher)
+
+    def __post_init__(self) -> None:
+        self.machine = CoordinatorMachine(CoordinatorConfig(CoordinatorId("c0"), fence=Fence(self.fence)))
+        self.driver: CoordinatorDriver[str] = CoordinatorDriver(
+            self.machine, clock=LoopClock(), ids=CountedIds(), fetcher=self.fetcher
+        )
+        self.run = asyncio.create_task(self.driver.run())
+
+    def serve(self, link: PlayedLink) -> "asyncio.Task[bool]":
+        return asyncio.create_task(self.driver.serve(link))
+
+    async def worker(self, name: str = "w0", credit: int = 1) -> "tuple[PlayedLink, asyncio.Task[bool]]":
+        """A worker that has a session and takes work."""
+        link = PlayedLink(name)
+        task = self.serve(link)
+        await register_with(link, name, credit)
+        return link, task
+
+    def ask(self, *names: str, sealed: bool = True) -> QueryHandle[str]:
+        handle = self.driver.open_query(QUERY, None)
+        for name in names:
+            handle.submit(leaf(name))
+        if sealed:
+            handle.seal()
+        return handle
+
+    async def leave(self) -> None:
+        self.run.cancel()
+        await asyncio.wait((self.run,))
+
+
+async def take_work(link: PlayedLink) -> AttemptId:
+    """As a worker: accept the next assignment, and have its result at once."""
+    assignment: AssignWork = await link.hear_a(AssignWork)
+    link.say(WorkAccepted(assignment.attempt), WorkReady(assignment.attempt, ARTIFACT))
+    return assignment.attempt
+
+
+# Sessions
+
+
+@played
+async def test_a_connection_that_says_nothing_is_closed_after_a_while() -> None:
+    shore, link = Shore(), PlayedLink()
+    assert await shore.serve(link) is False
+    assert now_s() == 5.0
+    assert link.closed
+    assert shore.machine.counters["connections_without_registration"] == 1
+    await shore.leave()
+
+
+@pytest.mark.parametrize("first_words", [(), (WorkerBeat(ACCEPTING),), (registration(), WorkerBeat(ACCEPTING))])
+@played
+async def test_a_connection_that_does_not_begin_with_a_registration_is_closed(
+    first_words: tuple[Message, ...],
+) -> None:
+    shore, link = Shore(), PlayedLink()
+    link.say(*first_words)
+    assert await shore.serve(link) is False
+    assert link.closed
+    assert link.sent == []
+    assert len(shore.machine.roster) == 0
+    await shore.leave()
+
+
+@played
+async def test_a_connection_whose_first_envelope_has_a_wrong_number_is_closed() -> None:
+    shore, link = Shore(), PlayedLink()
+    link.say_envelope(Envelope(None, 1, (registration(),)))
+    assert await shore.serve(link) is False
+    await shore.leave()
+
+
+@played
+async def test_a_connection_that_breaks_before_the_registration_came_to_no_session() -> None:
+    shore, link = Shore(), PlayedLink()
+    link.hang_up()
+    assert await shore.serve(link) is False
+    await shore.leave()
+
+
+@played
+async def test_a_registration_is_answered_first_and_everything_after_carries_the_session() -> None:
+    shore = Shore()
+    link, task = await shore.worker()
+    await settle()
+    assert isinstance(link.said_by_driver()[0], Registered)
+    assert {envelope.session_id for envelope in link.sent} == {"s1"}
+    link.hang_up()
+    assert await task is True
+    assert len(shore.machine.roster) == 0
+    await shore.leave()
+
+
+@pytest.mark.parametrize(
+    "envelope",
+    [
+        Envelope(SessionId("s1"), 7, (WorkerBeat(ACCEPTING),)),
+        Envelope(SessionId("s9"), 2, (WorkerBeat(ACCEPTING),)),
+        Envelope(SessionId("s1"), 2, (CoordinatorBeat(),)),
+        Envelope(SessionId("s1"), 2, (registration(),)),
+    ],
+    ids=["wrong number", "another session", "a coordinator's message", "a second registration"],
+)
+@played
+async def test_a_worker_that_breaks_the_protocol_loses_its_session_and_nobody_else_does(envelope: Envelope) -> None:
+    shore = Shore()
+    bad, bad_task = await shore.worker("bad")
+    good, good_task = await shore.worker("good")
+    await settle()
+    bad.say_envelope(envelope)
+    assert await bad_task is True
+    assert bad.closed
+    assert [session.worker_id for session in shore.machine.roster.sessions()] == ["good"]
+    assert not good.closed
+    good.hang_up()
+    await good_task
+    await shore.leave()
+
+
+@played
+async def test_a_refused_worker_hears_why_before_the_connection_closes() -> None:
+    shore = Shore()
+    newer = PlayedLink()
+    newer_task = shore.serve(newer)
+    newer.say(registration(incarnation=2))
+    await newer.hear_a(Registered)
+    older = PlayedLink()
+    older_task = shore.serve(older)
+    older.say(registration(incarnation=1))
+    refused: Refused = await older.hear_a(Refused)
+    assert "started later" in refused.reason
+    await older_task
+    assert older.closed
+    assert not newer.closed
+    newer.hang_up()
+    await newer_task
+    await shore.leave()
+
+
+@played
+async def test_a_worker_that_does_not_read_is_cut_off_and_its_work_moves() -> None:
+    shore = Shore()
+    deaf = PlayedLink("deaf", room=1)
+    deaf_task = shore.serve(deaf)
+    await register_with(deaf, "deaf", credit=50_000)
+    await settle()
+    handle = shore.ask(*(str(number) for number in range(12_000)))
+    assert await deaf_task is True
+    assert deaf.closed
+    assert shore.machine.pending == 12_000
+    handle.cancel("enough")
+    await shore.leave()
+
+
+@played
+async def test_a_session_whose_connection_was_dropped_without_a_word_is_lost_by_its_silence() -> None:
+    shore = Shore()
+    link, task = await shore.worker()
+    await settle()
+    task.cancel()
+    await asyncio.wait((task,))
+    assert link.closed
+    assert len(shore.machine.roster) == 1
+    await asyncio.sleep(5.0)  # beats, and at last the end of the session, are for a conversation that is gone
+    assert len(shore.machine.roster) == 0
+    await shore.leave()
+
+
+@played
+async def test_a_worker_is_told_to_drain() -> None:
+    shore = Shore()
+    link, task = await shore.worker("w0")
+    await settle()
+    shore.driver.drain_worker(WorkerId("nobody"))
+    shore.driver.drain_worker(WorkerId("w0"))
+    assert isinstance(await link.hear_a(DrainRequest), DrainRequest)
+    link.hang_up()
+    await task
+    await shore.leave()
+
+
+# Queries and fetches
+
+
+@played
+async def test_a_result_is_fetched_delivered_and_acknowledged() -> None:
+    shore = Shore()
+    link, task = await shore.worker(credit=2)
+    handle = shore.ask("a", "b")
+    attempts = {await take_work(link), await take_work(link)}
+    link.say(WorkerBeat(ACCEPTING))
+    results = [await handle.next_result(), await handle.next_result()]
+    assert {won[1] for won in results if won is not None} == {"result of a#1", "result of b#1"}
+    assert await handle.next_result() is None
+    assert handle.ended == ef.EndQuery(QUERY, ef.Outcome.SUCCEEDED, None)
+    await settle()
+    assert {m.attempt for m in link.said_by_driver() if isinstance(m, ArtifactAck)} == attempts
+    assert shore.driver.left_over() == []
+    link.hang_up()
+    await task
+    await shore.leave()
+
+
+@played
+async def test_progress_is_for_the_observer_and_changes_nothing() -> None:
+    shore = Shore()
+    link, task = await shore.worker()
+    handle = shore.ask("a")
+    assignment: AssignWork = await link.hear_a(AssignWork)
+    link.say(WorkAccepted(assignment.attempt), WorkProgressed(assignment.attempt, 0.5))
+    link.say(WorkReady(assignment.attempt, ARTIFACT))
+    assert await handle.next_result() is not None
+    link.hang_up()
+    await task
+    await shore.leave()
+
+
+@played
+async def test_a_fetch_that_fails_costs_an_attempt_not_the_query() -> None:
+    shore = Shore()
+    link, task = await shore.worker()
+    handle = shore.ask("a")
+
+    async def fail_once(attempt: AttemptId) -> str:
+        if attempt.number == 1:
+            raise FetchFailedError(WorkError(ErrorCode.UNAVAILABLE, "gone"))
+        return "second"
+
+    shore.fetcher.work = fail_once
+    first = await take_work(link)
+    assert (await link.hear_a(CancelWork)).attempt == first
+    link.hang_up()
+    await task
+    link, task = await shore.worker("w1")
+    second = await take_work(link)
+    assert second.number == 2
+    assert await handle.next_result() == (first.key, "second")
+    link.hang_up()
+    await task
+    await shore.leave()
+
+
+@played
+async def test_a_fetch_that_breaks_in_an_unexpected_way_costs_an_attempt_and_says_so_at_the_end() -> None:
+    shore = Shore()
+    links = [await shore.worker(f"w{number}", credit=4) for number in range(2)]
+    handle = shore.ask("a")
+
+    async def break_down(attempt: AttemptId) -> str:
+        raise LookupError("no such column")
+
+    shore.fetcher.work = break_down
+
+    async def work_on(link: PlayedLink) -> None:
+        while True:
+            await take_work(link)
+
+    workers = [asyncio.create_task(work_on(link)) for link, _ in links]
+    assert await handle.next_result() is None
+    assert handle.ended is not None
+    assert handle.ended.error is not None
+    assert handle.ended.error.code == ErrorCode.ATTEMPTS_EXHAUSTED
+    assert "the fetch broke: LookupError('no such column')" in handle.ended.error.message
+    for task in workers:
+        task.cancel()
+    for link, task in links:
+        link.hang_up()
+        await task
+    await shore.leave()
+
+
+@played
+async def test_a_canceled_query_stops_its_fetch_and_tells_the_worker() -> None:
+    shore = Shore()
+    link, task = await shore.worker()
+    handle = shore.ask("a")
+    stopped: list[AttemptId] = []
+
+    async def for_ever(attempt: AttemptId) -> str:
+        try:
+            return await asyncio.Event().wait() or ""
+        finally:
+            stopped.append(attempt)
+
+    shore.fetcher.work = for_ever
+    attempt = await take_work(link)
+    await settle()
+    handle.cancel("the client has gone")
+    assert (await link.hear_a(CancelQuery)).query_id == QUERY
+    assert await handle.next_result() is None
+    await settle()
+    assert stopped == [attempt]
+    assert shore.driver.left_over() == []
+    link.hang_up()
+    await task
+    await shore.leave()
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@played
+async def test_a_fetch_that_finishes_although_it_was_canceled_is_discarded(fails: bool) -> None:
+    shore = Shore()
+    link, task = await shore.worker()
+    handle = shore.ask("a")
+
+    async def stubborn(attempt: AttemptId) -> str:
+        try:
+            await asyncio.sleep(10.0)
+        except asyncio.CancelledError:
+            if fails:
+                raise FetchFailedError(WorkError(ErrorCode.UNAVAILABLE, "late and bad")) from None
+        return "late"
+
+    shore.fetcher.work = stubborn
+    await take_work(link)
+    await settle()
+    handle.cancel("the client has gone")
+    await settle()
+    assert shore.fetcher.discarded == ([] if fails else ["late"])
+    assert await handle.next_result() is None
+    assert shore.driver.left_over() == []
+    link.hang_up()
+    await task
+    await shore.leave()
+
+
+@played
+async def test_a_fetch_that_finishes_in_the_moment_of_its_cancellation_is_delivered_or_discarded_never_lost() -> None:
+    shore = Shore()
+    link, task = await shore.worker()
+    handle = shore.ask("a")
+
+    async def at_the_same_time(attempt: AttemptId) -> str:
+        asyncio.get_running_loop().call_soon(handle.cancel, "now")
+        return "result"
+
+    shore.fetcher.work = at_the_same_time
+    await take_work(link)
+    won = await handle.next_result()
+    await settle()
+    assert shore.fetcher.discarded == (["result"] if won is None else [])
+    assert shore.driver.left_over() == []
+    link.hang_up()
+    await task
+    await shore.leave()
+
+
+@played
+async def test_a_fetch_that_outlives_its_session_counts() -> None:
+    shore = Shore()
+    link, task = await shore.worker()
+    handle = shore.ask("a")
+    attempt = await take_work(link)
+    await settle()
+    link.hang_up()
+    await task
+    assert await handle.next_result() == (attempt.key, "result of a#1")
+    await shore.leave()
+
+
+@played
+async def test_a_held_result_whose_worker_is_lost_during_the_fetch_is_discarded() -> None:
+    shore = Shore(fence=1)
+    link, task = await shore.worker()
+    key = WorkKey(QueryId("durable"), LeafId("-"), WorkId("epoch"))
+    handle = shore.driver.open_query(key.query_id, None)
+    handle.submit(WorkSpec(key, WorkKind.EPOCH, policies.EPOCH))
+    await take_work(link)
+    await settle()
+    link.hang_up()
+    await task
+    await asyncio.sleep(1.0)
+    assert shore.fetcher.discarded == ["result of epoch#1"]
+    assert shore.driver.left_over() == []
+    await shore.leave()
+
+
+@played
+async def test_what_is_left_over_is_counted() -> None:
+    shore = Shore()
+    link, task = await shore.worker()
+    shore.ask("a")
+    await take_work(link)
+    await settle()
+    assert shore.driver.left_over() == ["1 fetches"]
+    await shore.leave()
+    await settle()
+    assert shore.driver.left_over() == []
+    link.hang_up()
+    await task
+
+
+@played
+async def test_a_work_that_is_refused_is_noted_while_somebody_is_there_to_know() -> None:
+    shore = Shore()
+    handle = shore.ask("a")
+    handle.submit(leaf("late"))
+    assert [refused.key.work_id for refused in handle.refused] == ["late"]
+    handle.cancel("enough")
+    handle.submit(leaf("later"))
+    handle.cancel("again")
+    assert [refused.key.work_id for refused in handle.refused] == ["late"]
+    await shore.leave()
+
+
+@played
+async def test_a_query_goes_on_without_a_withdrawn_work() -> None:
+    shore = Shore()
+    handle = shore.ask("a", "b")
+    handle.cancel_work(leaf("a").key)
+    link, task = await shore.worker()
+    await take_work(link)
+    won = await handle.next_result()
+    assert won is not None
+    assert won[0].work_id == "b"
+    assert await handle.next_result() is None
+    link.hang_up()
+    await task
+    await shore.leave()
+
+
+@played
+async def test_a_query_id_in_use_is_refused_and_the_query_that_has_it_is_not_harmed() -> None:
+    shore = Shore()
+    handle = shore.ask("a")
+    with pytest.raises(ValueError, match="open already"):
+        shore.driver.open_query(QUERY, None)
+    link, task = await shore.worker()
+    await take_work(link)
+    assert await handle.next_result() is not None
+    assert await handle.next_result() is None
+    link.hang_up()
+    await task
+    await shore.leave()
+
+
+# The end
+
+
+@played
+async def test_stopping_cancels_queries_says_goodbye_and_ends_the_run() -> None:
+    shore = Shore()
+    link, task = await shore.worker()
+    handle = shore.ask("a")
+    await link.hear_a(AssignWork)
+    shore.driver.stop("maintenance")
+    await shore.run
+    assert handle.ended is not None
+    assert handle.ended.outcome is ef.Outcome.CANCELED
+    assert await task is True
+    assert link.said_by_driver()[-1] == Goodbye("maintenance")
+    assert link.closed
+    newcomer = PlayedLink("w1")
+    refused_task = shore.serve(newcomer)
+    newcomer.say(registration("w1"))
+    assert "shutting down: maintenance" in (await newcomer.hear_a(Refused)).reason
+    await refused_task
+    assert newcomer.closed
+
+
+@played
+async def test_fetches_do_not_outlive_the_run() -> None:
+    shore = Shore()
+    link, task = await shore.worker()
+    shore.ask("a")
+    await take_work(link)
+    await settle()
+    await shore.leave()
+    link.hang_up()
+    await task
+    await settle()
+    assert len(asyncio.all_tasks()) == 1
