@@ -170,10 +170,8 @@ class Walk(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         crew = self.crew
-        for place in range(3):
-            if crew.ships[place].machine.status.draining or crew.ships[place].gone:
-                crew.restart(place)
-        for ship in crew.ships:
+        crew.deliver_all()  # what asks for a drain is among it
+        for ship in self._ships():
             crew.order(ship, wv.AcceptingChanged(accepting=True))
         for shore in crew.shores:
             for query_id in list(shore.open_queries):
@@ -193,6 +191,9 @@ class Walk(RuleBasedStateMachine):
 
     def _heal_a_little(self) -> None:
         crew = self.crew
+        for place, ship in enumerate(crew.ships):
+            if ship.gone or ship.machine.status.draining:
+                crew.restart(place)
         for pair in self._unconnected():
             crew.connect(*pair)
         crew.deliver_all()
