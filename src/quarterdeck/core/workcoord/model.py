@@ -165,7 +165,7 @@ class WorkError:
 
 
 class HeldState(StrEnum):
-    """How far a worker got with a durable work that it still has when it registers."""
+    """How far a worker got with a durable work that it still has."""
 
     RUNNING = "running"
     SERVING = "serving"
@@ -173,7 +173,7 @@ class HeldState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """A durable work that a worker has, told to every coordinator it registers with."""
+    """A durable work that a worker has, told to a leader when a session with it begins."""
 
     attempt: AttemptId
     state: HeldState
