@@ -516,10 +516,13 @@ async def test_stopping_cancels_queries_says_goodbye_and_ends_the_run() -> None:
 async def test_fetches_do_not_outlive_the_run() -> None:
     shore = Shore()
     link, task = await shore.worker()
-    shore.ask("a")
+    handle = shore.ask("a")
     await take_work(link)
     await settle()
     await shore.leave()
+    await settle()
+    handle.cancel("its fetch is gone already")
+    assert await handle.next_result() is None
     link.hang_up()
     await task
     await settle()

@@ -32,7 +32,7 @@ from quarterdeck.core.workcoord.worker import events as wv
 from quarterdeck.core.workcoord.worker.credit import divide
 from quarterdeck.core.workcoord.worker.records import Session
 from quarterdeck.core.workcoord.worker.tables import AttemptState
-from tests.core.workcoord.harness import ACCEPTING, ARTIFACT, DRAINING, PAUSED, Mate, fragment, key, leaf, of
+from tests.core.workcoord.harness import ACCEPTING, ARTIFACT, DRAINING, PAUSED, Mate, epoch, fragment, key, leaf, of
 
 A = AttemptState
 
@@ -361,6 +361,20 @@ def test_a_drain_that_takes_too_long_stops_what_runs() -> None:
     assert of(we.StopExecution, effects) == [we.StopExecution(attempt.attempt_id)]
     assert of(we.FinishDrain, effects) == [we.FinishDrain(clean=False)]
     assert of(we.FinishDrain, mate.stops(attempt)) == []  # it has been said
+
+
+def test_a_drain_may_end_in_the_middle_of_canceling_a_query() -> None:
+    mate = Mate(slots=2)
+    session = mate.opens(fence=1)
+    ready, served = mate.assigned(leaf("a"), session), mate.assigned(epoch("b"), session)
+    mate.succeeds(ready)
+    mate.succeeds(served)
+    mate.acknowledged(served, session)
+    assert of(we.FinishDrain, mate.step(wv.DrainRequested())) == []
+    effects = mate.hears(session, CancelQuery(key().query_id))
+    assert mate.told(effects) == [WorkCanceled(ready.attempt_id), Goodbye("drained")]
+    assert of(we.DropResult, effects) == [we.DropResult(ready.attempt_id), we.DropResult(served.attempt_id)]
+    assert of(we.FinishDrain, effects) == [we.FinishDrain(clean=True)]
 
 
 def test_a_drain_does_not_wait_for_a_fragment() -> None:

@@ -249,7 +249,9 @@ class WorkerMachine:
         self._deadlines.cancel(SessionTimer(session.session_id))
         self.counters["sessions_lost"] += 1
         self._clearing[session.session_id] = 0
-        for attempt in list(session.attempts.values()):
+        attempts = list(session.attempts.values())
+        session.attempts.clear()  # whoever is still going through them finds that they are no longer here
+        for attempt in attempts:
             attempt.session = None
             attempt.takes_credit = False
             if not attempt.durable:
