@@ -16,6 +16,9 @@ class Line:
         # OrderedDict and not dict: the first of a dict whose front was deleted is found by walking over the gap.
         self._queries: OrderedDict[Query, OrderedDict[Work, None]] = OrderedDict()
 
+    def __len__(self) -> int:
+        return sum(len(works) for works in self._queries.values())
+
     def push(self, work: Work) -> None:
         works = self._queries.get(work.query)
         if works is None:

@@ -138,6 +138,14 @@ class WorkerMachine:
         """The first words to any coordinator."""
         return Register(self.config.info, self._status)
 
+    def holdings(self) -> tuple[Holding, ...]:
+        """The durable work it has, for a leader."""
+        return tuple(
+            Holding(a.attempt_id, HeldState.SERVING if a.state is AttemptState.SERVING else HeldState.RUNNING)
+            for a in self._attempts.values()
+            if a.durable and a.state not in _NOT_HELD
+        )
+
     def next_deadline(self) -> float | None:
         """When to send `TimePassed`, one for each time named; None when only events matter."""
         return self._deadlines.next_at()
@@ -283,7 +291,7 @@ class WorkerMachine:
         if session.fence < self._fence or not session.fence:
             return
         self._fence = session.fence
-        self._send(session, Holdings(tuple(self._holdings())))
+        self._send(session, Holdings(self.holdings()))
         for attempt in self._attempts.values():
             if attempt.durable and attempt.state not in _NOT_HELD:
                 self._report_to(attempt, session)
@@ -533,12 +541,6 @@ class WorkerMachine:
         self._deadlines.set(SessionTimer(session.session_id), watch.next_look(self._not_before))
 
     # Inside
-
-    def _holdings(self) -> Iterator[Holding]:
-        for attempt in self._attempts.values():
-            if attempt.durable and attempt.state not in _NOT_HELD:
-                serving = attempt.state is AttemptState.SERVING
-                yield Holding(attempt.attempt_id, HeldState.SERVING if serving else HeldState.RUNNING)
 
     def _do(self, effect: Effect) -> None:
         self._effects.append(effect)
