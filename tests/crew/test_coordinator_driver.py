@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass, field
+from unittest.mock import patch
 
 import pytest
 
@@ -26,6 +27,7 @@ from quarterdeck.core.workcoord.messages import (
     WorkReady,
 )
 from quarterdeck.core.workcoord.model import AttemptId, WorkError, WorkKey, WorkKind, WorkSpec
+from quarterdeck.crew import conversation
 from quarterdeck.crew.coordinator import CoordinatorDriver, QueryHandle
 from quarterdeck.crew.ports import Envelope, FetchFailedError, Message
 from tests.crew.played import (
@@ -193,15 +195,20 @@ async def test_a_refused_worker_hears_why_before_the_connection_closes() -> None
 
 @played
 async def test_a_worker_that_does_not_read_is_cut_off_and_its_work_moves() -> None:
+    with patch.object(conversation, "OUTBOX_LIMIT", 800):
+        await _overwhelm()
+
+
+async def _overwhelm() -> None:
     shore = Shore()
     deaf = PlayedLink("deaf", room=1)
     deaf_task = shore.serve(deaf)
-    await register_with(deaf, "deaf", credit=50_000)
+    await register_with(deaf, "deaf", credit=5000)
     await settle()
-    handle = shore.ask(*(str(number) for number in range(12_000)))
+    handle = shore.ask(*(str(number) for number in range(1000)))
     assert await deaf_task is True
     assert deaf.closed
-    assert shore.machine.pending == 12_000
+    assert shore.machine.pending == 1000
     handle.cancel("enough")
     await shore.leave()
 
@@ -332,7 +339,8 @@ async def test_a_canceled_query_stops_its_fetch_and_tells_the_worker() -> None:
 
     async def for_ever(attempt: AttemptId) -> str:
         try:
-            return await asyncio.Event().wait() or ""
+            await asyncio.Event().wait()
+            return ""
         finally:
             stopped.append(attempt)
 

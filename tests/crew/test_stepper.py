@@ -31,7 +31,7 @@ class Recorder:
         self.answers: dict[str, list[str]] = {}
         self.deadlines: list[float] = []
         self.on_effect: Callable[[str], None] = self.done.append
-        self.stepper: Stepper[str, str] = Stepper(self, self.clock, lambda e: self.on_effect(e), "tick", self)
+        self.stepper: Stepper[str, str] = Stepper(self, self.clock, self.execute, "tick", self)
 
     def step(self, event: str, now: float) -> list[str]:
         self.seen.append(event)
@@ -41,6 +41,9 @@ class Recorder:
         if event == "boom":
             raise LookupError(event)
         return self.answers.get(event, [])
+
+    def execute(self, effect: str) -> None:
+        self.on_effect(effect)
 
     def next_deadline(self) -> float | None:
         return self.deadlines[0] if self.deadlines else None

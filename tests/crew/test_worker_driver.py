@@ -1,4 +1,4 @@
-"""The worker's driver: sessions with coordinators that may be anything, executions that may do anything, and the drain."""
+"""The worker's driver: coordinators that may be anything, executions that may do anything, and the drain."""
 
 import asyncio
 from collections.abc import Callable

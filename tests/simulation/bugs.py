@@ -1,4 +1,4 @@
-"""Bugs put in on purpose: each changes one method of a machine or driver as a mistake would. The simulator must find them."""
+"""Bugs put in on purpose: each changes a method of a machine or driver as a mistake would. They must be found."""
 
 import asyncio
 from collections.abc import Callable, Generator
@@ -19,6 +19,7 @@ from quarterdeck.core.workcoord.worker import events as wev
 from quarterdeck.core.workcoord.worker.tables import AttemptState
 from quarterdeck.core.workcoord.worker.timers import ArtifactTimer
 from quarterdeck.crew.worker import WorkerDriver
+from quarterdeck.simulation.faults import FAULTS
 from quarterdeck.simulation.hosts import SimulatedFetcher
 
 Method = Callable[..., Any]
@@ -141,7 +142,7 @@ def artifact_timer_stays() -> AbstractContextManager[None]:
 
 
 def wait_timer_stays() -> AbstractContextManager[None]:
-    """The wait for a worker goes on when there is one."""
+    """The wait for a worker goes on when there is one; it ends a query that has one, or finds one that has ended."""
 
     def change(join: Method) -> Method:
         def changed(dispatcher: Any, session: Any) -> None:
@@ -226,6 +227,8 @@ class Bug:
     """What the message about it may contain: one of these."""
     setting: Callable[[], AbstractContextManager[None]] = nullcontext
     """What the bug needs to show soon; without the bug it does no harm."""
+    kinds: tuple[str, ...] = tuple(FAULTS)
+    """The faults to look with; fewer only to save time."""
 
     @property
     def name(self) -> str:
@@ -239,7 +242,7 @@ BUGS = (
     Bug(orphans_run_on, ("for a session that is gone",)),
     Bug(a_draining_worker_keeps_its_line, ("drains and keeps",)),
     Bug(artifact_timer_stays, ("KeyError(AttemptId",)),
-    Bug(wait_timer_stays, ("failed for want of a worker",)),
+    Bug(wait_timer_stays, ("failed for want of a worker", "KeyError('q"), kinds=("not-accepting",)),
     Bug(a_lost_worker_stays_in_rotation, ("which take none", "already there", "a session that is gone")),
     Bug(results_are_not_acknowledged, ("accused of breaking the protocol", "still has")),
     Bug(registers_too_early, ("still runs",)),

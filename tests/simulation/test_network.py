@@ -1,4 +1,4 @@
-"""The simulated network: in order or broken, stalls, half-open ends, lost replies, dead hosts, and windows that fill."""
+"""The simulated network: in order or broken; stalls, half-open ends, lost replies, dead hosts, full windows."""
 
 import asyncio
 import random

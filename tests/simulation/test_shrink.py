@@ -13,16 +13,16 @@ from quarterdeck.simulation.scenario import QueryLoad, Scenario, WorkLoad, from_
 from quarterdeck.simulation.shrink import shrink
 from quarterdeck.simulation.trace import Trace
 from quarterdeck.simulation.world import Outcome, play
-from tests.simulation.bugs import registers_too_early
+from tests.simulation.bugs import a_draining_worker_keeps_its_line
 
 
 @pytest.fixture(scope="module")
 def failing() -> Iterator[Outcome]:
     """A run that fails by a bug, with faults it needs and faults it does not; the bug stays in."""
-    with registers_too_early():
-        for seed in range(500):
-            outcome = play(generate(seed))
-            if outcome.violation is not None and len(outcome.scenario.faults) > 2:
+    with a_draining_worker_keeps_its_line():
+        for scenario in map(generate, range(500)):
+            outcome = play(scenario) if len(scenario.faults) > 2 else None
+            if outcome is not None and outcome.violation is not None:
                 yield outcome
                 return
         raise AssertionError("the bug is not found")

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import cast
 
 from quarterdeck.core.ids import WorkId
 from quarterdeck.core.workcoord.model import AttemptId, WorkKey, WorkSpec
@@ -33,7 +34,7 @@ class Trace:
         """The same for two runs in which the same things happened at the same times in the same order."""
         digest = hashlib.sha256()
         for entry in self.entries:
-            digest.update(repr(entry).encode())
+            digest.update(f"{entry.at_s!r} {entry}\n".encode())
         return digest.hexdigest()[:16]
 
     def touching(self, work_id: WorkId | None, last: int) -> list[Entry]:
@@ -68,6 +69,8 @@ def _short(thing: object) -> str:
         return thing.work_id
     if isinstance(thing, WorkSpec):
         return thing.key.work_id
+    if isinstance(thing, frozenset):  # in an order that does not depend on how this interpreter hashes strings
+        return f"{{{', '.join(sorted(_short(part) for part in cast('frozenset[object]', thing)))}}}"
     fields = getattr(type(thing), "__slots__", None)
     if fields is None or name == "Artifact":
         return repr(thing) if fields is None else "Artifact"

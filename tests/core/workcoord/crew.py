@@ -102,7 +102,8 @@ class Crew:
     @staticmethod
     def _ship(name: str, incarnation: int) -> Ship:
         worker = info(name, incarnation=incarnation, slots=2, queue_places=2)
-        return Ship(name, WorkerMachine(WorkerConfig(worker, artifact_ttl_s=60, drain_max_s=20)), incarnation)
+        config = WorkerConfig(worker, artifact_ttl_s=20, artifact_linger_s=3, drain_max_s=20)
+        return Ship(name, WorkerMachine(config), incarnation)
 
     # Steps
 

@@ -217,6 +217,17 @@ def test_a_query_that_fails_with_a_session_takes_its_durable_works_along() -> No
     assert list(bridge.machine.ledger.unreachable()) == []
 
 
+def test_a_fetch_that_fails_while_its_work_is_out_of_reach_or_resumed_costs_nothing() -> None:
+    bridge = Bridge(fence=1)
+    session = bridge.joins("w1")
+    work = bridge.submit(epoch())
+    bridge.ready(work)
+    bridge.loses(session)
+    bridge.joins("w1", holdings=(Holding(work.current_id, HeldState.RUNNING),))
+    assert bridge.step(cv.FetchFailed(work.current_id, PASSING)) == []
+    assert (work.state, work.number, work.failures) == (W.ACCEPTED, 1, 0)
+
+
 # A new leader
 
 
@@ -341,6 +352,12 @@ def test_an_old_leader_is_fenced_for_durable_work_and_not_for_other_work() -> No
     assert mate.told(mate.hears(new, AssignWork(epoch("c"), 1))) == [WorkAccepted(AttemptId(key("c"), 1))]
 
 
+def test_durable_work_is_taken_from_anybody_as_long_as_no_leader_was_seen() -> None:
+    mate = Mate()
+    session = mate.opens()
+    assert mate.assigned(epoch(), session).state is A.RUNNING
+
+
 def test_an_old_leader_that_comes_back_gets_nothing_reported() -> None:
     mate = Mate()
     new = mate.opens("new", fence=2)
@@ -348,7 +365,12 @@ def test_an_old_leader_that_comes_back_gets_nothing_reported() -> None:
     mate.opens("old", fence=1)
     mate.opens("no leader")
     assert attempt.session is mate.session(new)
+    mate.succeeds(attempt)
+    mate.acknowledged(attempt, new)
+    mate.log.clear()
     again = mate.opens("again", fence=2)  # the same leader, on another session
+    assert of(WorkReady, mate.told(mate.log)) == []  # what it serves, its leader has had
+    assert mate.session(again).coordinator_id == "coordinator of again"
     assert attempt.session is mate.session(again)
 
 
@@ -411,9 +433,11 @@ def test_a_running_work_has_nothing_to_evict() -> None:
 def test_a_drain_does_not_wait_for_durable_work_and_hands_back_all_that_has_not_begun() -> None:
     mate = Mate(slots=1, queue_places=5)
     session = mate.opens(fence=1)
-    mate.assigned(epoch("running"), session)
+    running = mate.assigned(epoch("running"), session)
     queued = [mate.assigned(spec, session) for spec in (leaf("b"), epoch("c"), leaf("d"))]
     effects = mate.step(wv.DrainRequested())
     assert of(WorkReturned, mate.told(effects)) == [WorkReturned(each.attempt_id) for each in queued]
     assert of(we.FinishDrain, effects) == [we.FinishDrain(clean=True)]
+    assert of(we.StopExecution, effects) == [we.StopExecution(running.attempt_id)]
+    assert of(we.DropResult, effects) == []  # there is nothing to drop yet
     assert mate.machine.status.draining

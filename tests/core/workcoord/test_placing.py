@@ -158,6 +158,29 @@ def test_a_strategy_that_is_first_asked_for_later_knows_who_is_there() -> None:
     assert bridge.session_of(bridge.work(key("c"))) == full
 
 
+def test_a_work_does_not_spill_over_before_its_own_time() -> None:
+    bridge = Bridge(spill_after_s=0.25)
+    _, other = home_and_other(bridge)
+    bridge.says(other, CreditChanged(5))
+    bridge.submit(leaf("busy"), leaf("old"))
+    bridge.advance(0.1)
+    bridge.submit(leaf("young"))
+    assert bridge.assigned(bridge.advance(0.16), other) == ["old"]
+    assert bridge.assigned(bridge.advance(0.08), other) == []
+    assert bridge.assigned(bridge.advance(0.02), other) == ["young"]
+    assert bridge.machine.counters["assigned_spilled"] == 2
+
+
+def test_nothing_spills_over_to_a_worker_that_has_left() -> None:
+    bridge = Bridge()
+    _, other = home_and_other(bridge)
+    bridge.submit(leaf("busy"))
+    waits = bridge.submit(leaf("waits"))
+    bridge.says(other, WorkerBeat(PAUSED))
+    bridge.advance(5)
+    assert waits.state is W.PENDING
+
+
 # Fairness
 
 
@@ -278,7 +301,7 @@ def test_a_replica_may_end_when_nobody_is_there_and_nothing_waits() -> None:
 def test_a_long_backlog_is_placed_in_several_steps() -> None:
     bridge = Bridge()
     bridge.open_query()
-    for n in range(1000):
+    for n in range(600):
         bridge.step(cv.WorkSubmitted(leaf(f"{n}")))
     session = bridge.joins(credit=None)
     bridge.says(session, CreditChanged(2000))
@@ -286,10 +309,10 @@ def test_a_long_backlog_is_placed_in_several_steps() -> None:
     while bridge.machine.next_deadline() == bridge.now:
         bridge.step(cv.TimePassed())
         placed.append(sum(w.state is W.ASSIGNED for w in bridge.work(key("0")).query.works.values()))
-    assert placed == [256, 512, 768, 1000]
+    assert placed == [256, 512, 600]
     assert bridge.machine.pending == 0
     order = [int(name) for name in bridge.assigned(bridge.log)]
-    assert order == list(range(1000))
+    assert order == list(range(600))
 
 
 def test_many_works_that_spill_over_do_so_in_several_steps() -> None:
@@ -364,22 +387,36 @@ def test_works_that_are_canceled_in_line_leave_no_growth_behind() -> None:
     bridge.joins(credit=0)
     bridge.open_query()
     stays = bridge.submit(leaf("stays"))
-    for n in range(400):
+    for n in range(200):
         bridge.cancel_work(bridge.submit(leaf(f"{n}")))
         assert places(bridge) < 150
     assert stays.state is W.PENDING
+    (session,) = bridge.machine.roster.sessions()
+    assert bridge.assigned(bridge.says(session.session_id, CreditChanged(1))) == ["stays"]
+
+
+def test_a_long_line_that_is_left_by_all_but_one_is_forgotten() -> None:
+    bridge = Bridge()
+    session = bridge.joins(credit=0)
+    works = [bridge.submit(leaf(f"{n}")) for n in range(150)]
+    for work in works[1:]:
+        bridge.cancel_work(work)
+    assert places(bridge) <= 2 * (64 + 2)
+    assert bridge.assigned(bridge.says(session, CreditChanged(9))) == ["0"]
 
 
 def test_queries_that_are_canceled_in_line_leave_no_growth_behind() -> None:
     bridge = Bridge()
     bridge.joins(credit=0)
     stays = bridge.submit(leaf("stays", "stays"))
-    for n in range(500):
+    for n in range(100):
         bridge.submit(*[leaf(f"{each}", f"q{n}") for each in range(5)])
         bridge.cancel(f"q{n}")
         assert places(bridge) < 300
     assert stays.state is W.PENDING
     assert bridge.machine.pending == 1
+    (session,) = bridge.machine.roster.sessions()
+    assert bridge.assigned(bridge.says(session.session_id, CreditChanged(9))) == ["stays"]
 
 
 def test_the_works_of_an_ended_query_are_passed_over() -> None:

@@ -426,6 +426,14 @@ def test_credit_that_is_in_use_is_given_to_others_only_as_it_comes_back() -> Non
     assert (grants(mate, one), grants(mate, two)) == ([2], [2])
 
 
+def test_what_one_session_leaves_is_shared_by_the_others_at_once() -> None:
+    mate = Mate(slots=2, queue_places=4)
+    one, two, three = mate.opens("one"), mate.opens("two"), mate.opens("three")
+    mate.confirming.clear()
+    mate.loses(one)
+    assert (grants(mate, two), grants(mate, three)) == ([2, 3], [2, 3])
+
+
 def test_every_session_has_at_least_one() -> None:
     mate = Mate(slots=1, queue_places=0)
     sessions = [mate.opens(f"s{n}") for n in range(5)]
@@ -487,7 +495,7 @@ def test_what_coordinators_may_believe_in_is_never_more_than_the_room(room: int,
 
 @pytest.mark.parametrize("beginning", [0.0, 1000.0])
 def test_a_silent_coordinator_is_found_at_any_time_of_day(beginning: float) -> None:
-    for step in range(2000):
+    for step in range(800):
         mate = Mate()
         mate.now = beginning + step * 0.7310585786300049
         session = mate.opens()

@@ -97,7 +97,6 @@ class Roster:
         del self._by_worker[session.worker_id]
         self._desk.counters["sessions_lost"] += 1
         self._desk.deadlines.cancel(SessionTimer(session.session_id))
-        self._desk.deadlines.cancel(ThrottleTimer(session.session_id))
         self._change(session, WorkerTrigger.LOSE)
         self._ledger.session_lost(session, reason)
 
