@@ -57,12 +57,18 @@ class WorkKey(NamedTuple):
     leaf_id: LeafId
     work_id: WorkId
 
+    def __str__(self) -> str:
+        return self.work_id
+
 
 class AttemptId(NamedTuple):
     """Names one try of one work. The number rises with each try and is never used again."""
 
     key: WorkKey
     number: int
+
+    def __str__(self) -> str:
+        return f"{self.key.work_id}#{self.number}"
 
 
 @dataclass(frozen=True, slots=True)
