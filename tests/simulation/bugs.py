@@ -1,6 +1,5 @@
 """Bugs put in on purpose: each changes a method of a machine or driver as a mistake would. They must be found."""
 
-import asyncio
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -20,7 +19,6 @@ from quarterdeck.core.workcoord.worker.tables import AttemptState
 from quarterdeck.core.workcoord.worker.timers import ArtifactTimer
 from quarterdeck.crew.worker import WorkerDriver
 from quarterdeck.simulation.faults import FAULTS
-from quarterdeck.simulation.hosts import SimulatedFetcher
 
 Method = Callable[..., Any]
 
@@ -186,7 +184,7 @@ def registers_too_early() -> AbstractContextManager[None]:
         def changed(driver: Any, event: wev.Event) -> None:
             apply(driver, event)
             if isinstance(event, wev.SessionLost):
-                driver._cleared[event.session_id].set()
+                driver._cleared(event.session_id)
 
         return changed
 
@@ -204,20 +202,6 @@ def a_rejecting_worker_stays_in_rotation() -> AbstractContextManager[None]:
         return changed
 
     return _changed(Roster, "_apply_status", change)
-
-
-def fetches_take_long() -> AbstractContextManager[None]:
-    """No bug: results are big. So that two attempts at one work are often fetched at the same time."""
-
-    def change(request: Method) -> Method:
-        async def changed(fetcher: Any, *about: Any) -> Any:
-            result = await request(fetcher, *about)
-            await asyncio.sleep(2.0 * fetcher._host.world.chance.random())
-            return result
-
-        return changed
-
-    return _changed(SimulatedFetcher, "_request", change)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +222,7 @@ class Bug:
 BUGS = (
     Bug(ready_is_the_end, ("succeeded without",)),
     Bug(credit_is_kept, ("counts",)),
-    Bug(a_second_result_is_delivered, ("delivered twice",), fetches_take_long),
+    Bug(a_second_result_is_delivered, ("delivered twice",)),
     Bug(orphans_run_on, ("for a session that is gone",)),
     Bug(a_draining_worker_keeps_its_line, ("drains and keeps",)),
     Bug(artifact_timer_stays, ("KeyError(AttemptId",)),

@@ -140,11 +140,12 @@ class CoordinatorDriver(Generic[ResultT]):
             return False
         session_id = conversation.session_id = self._ids.session_id()
         self._conversations[session_id] = conversation
+        reason = "the connection was given up"
         try:
             self.apply(ev.SessionOpened(session_id, register))
             reason = await conversation.talk(lambda messages: self._take(session_id, messages))
-            self.apply(ev.SessionLost(session_id, reason))
         finally:
+            self.apply(ev.SessionLost(session_id, reason))
             del self._conversations[session_id]
         return True
 

@@ -44,7 +44,8 @@ class WorkerDriver:
         self._executor = executor
         self._stepper: Stepper[ev.Event, ef.Effect] = Stepper(machine, clock, self._execute, ev.TimePassed(), observer)
         self._conversations: dict[SessionId, Conversation] = {}
-        self._cleared: dict[SessionId, asyncio.Event] = {}
+        self._uncleared: dict[str, dict[SessionId, asyncio.Event]] = {}
+        """The sessions with each peer for which something may still run; set when nothing does."""
         self._with_peer: dict[str, Conversation] = {}
         """The newest connection with each peer; older ones are on their way out."""
         self._turns: dict[str, asyncio.Lock] = {}
@@ -73,7 +74,9 @@ class WorkerDriver:
         self.apply(ev.DrainRequested())
 
     def apply(self, event: ev.Event) -> None:
-        self._stepper.apply(event)
+        """Tells the machine; after the end of `run` there is nobody to tell."""
+        if not self._over:
+            self._stepper.apply(event)
 
     # Sessions
 
@@ -101,6 +104,9 @@ class WorkerDriver:
                 self._turns.pop(link.peer, None)
 
     async def _converse(self, conversation: Conversation) -> bool:
+        peer = conversation.link.peer
+        for cleared in list(self._uncleared.get(peer, {}).values()):
+            await cleared.wait()
         try:
             async with asyncio.timeout(_WELCOME_S):
                 await conversation.say(self.machine.registration())
@@ -111,15 +117,13 @@ class WorkerDriver:
         session_id = registered.session_id
         self._conversations[session_id] = conversation
         self._alone.clear()
-        cleared = self._cleared[session_id] = asyncio.Event()
+        self._uncleared.setdefault(peer, {})[session_id] = asyncio.Event()
         try:
             self.apply(ev.SessionOpened(registered))
             await conversation.talk(lambda messages: self._take(session_id, messages))
-            self.apply(ev.SessionLost(session_id))
-            await cleared.wait()
         finally:
+            self.apply(ev.SessionLost(session_id))
             del self._conversations[session_id]
-            del self._cleared[session_id]
             if not self._conversations:
                 self._alone.set()
         return True
@@ -155,21 +159,27 @@ class WorkerDriver:
                 if conversation is not None:
                     conversation.finish()
             case ef.ClearSession(session_id):
-                cleared = self._cleared.get(session_id)
-                if cleared is not None:
-                    cleared.set()
+                self._cleared(session_id)
             case ef.StartExecution(attempt, spec):
                 self._start_execution(attempt, spec)
             case ef.StopExecution(attempt):
                 self._executions[attempt].cancel()
             case ef.DropResult(attempt):
-                task = asyncio.create_task(self._executor.drop(attempt), name=f"drop {attempt}")
+                task = asyncio.create_task(self._drop(attempt), name=f"drop {attempt}")
                 self._drops.add(task)
                 task.add_done_callback(self._drops.discard)
             case ef.FinishDrain():
                 self._drained.set()
             case _:
                 assert_never(effect)
+
+    def _cleared(self, session_id: SessionId) -> None:
+        for peer, sessions in self._uncleared.items():
+            if session_id in sessions:
+                sessions.pop(session_id).set()
+                if not sessions:
+                    del self._uncleared[peer]
+                return
 
     def _start_execution(self, attempt: AttemptId, spec: WorkSpec) -> None:
         task = asyncio.create_task(self._run_execution(attempt, spec), name=f"execute {attempt}")
@@ -186,6 +196,12 @@ class WorkerDriver:
             return failed.error
         except Exception as error:  # noqa: BLE001 - whatever an executor does wrong is that work's failure, not ours
             return WorkError(ErrorCode.INTERNAL, f"the executor broke: {error!r}")
+
+    async def _drop(self, attempt: AttemptId) -> None:
+        try:
+            await self._executor.drop(attempt)
+        except Exception:  # noqa: BLE001 - what cannot be deleted now is found at the next start
+            self.machine.counters["drops_failed"] += 1
 
     def _execution_done(self, attempt: AttemptId, task: "asyncio.Task[Artifact | WorkError]") -> None:
         del self._executions[attempt]

@@ -1,6 +1,6 @@
 """The leader's durable catalog, which outlives it: which durable works there are, and where each was left."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from quarterdeck.core.ids import LeafId, QueryId, WorkerId, WorkId
 from quarterdeck.core.workcoord import policies
@@ -11,6 +11,8 @@ from quarterdeck.core.workcoord.model import WorkKey, WorkKind, WorkSpec
 from quarterdeck.crew.coordinator import CoordinatorDriver
 from quarterdeck.simulation.scenario import Scenario
 
+_LEASE_S = 3.0
+"""Shorter than the trouble lasts, so that leases end."""
 DURABLE_QUERY = QueryId("durable")
 
 
@@ -29,14 +31,14 @@ class Catalog:
             self._add(f"fragment{number}", WorkKind.FRAGMENT, pinned_to=worker)
         for number in range(scenario.epoch_replicas):
             self._add(f"epoch{number}", WorkKind.EPOCH, group="epoch")
-        self.endless = {
-            key for key in self.rows if not key.work_id.startswith("fragment") or key.work_id[-1] in "02468"
-        }
-        """Works that do not end by themselves."""
+        self.endless = {key for key in self.rows if key.work_id != "fragment1"}
+        """Works that do not end by themselves; the second fragment does."""
 
     def _add(self, name: str, kind: WorkKind, *, pinned_to: WorkerId | None = None, group: str | None = None) -> None:
         key = WorkKey(DURABLE_QUERY, LeafId("-"), WorkId(name))
         policy = policies.POLICY_OF_KIND[kind]
+        if policy.lease_s is not None:
+            policy = replace(policy, lease_s=_LEASE_S)
         self.rows[key] = Row(WorkSpec(key, kind, policy, affinity_key=name, pinned_to=pinned_to, group=group))
 
     def restore(self, driver: CoordinatorDriver[WorkKey]) -> None:

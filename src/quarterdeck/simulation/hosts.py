@@ -269,7 +269,8 @@ class SimulatedFetcher:
         if not server.alive:
             raise LinkClosedError(f"{server.name} refused the connection")
         found = server.artifacts.get(attempt)
-        await asyncio.sleep(0.05 * self._host.world.chance.random())
+        chance = self._host.world.chance
+        await asyncio.sleep(chance.choice((0.01, 0.05, 0.3, 1.5)) * chance.random())
         await network.travel(server.name, here, _FETCH_TIMEOUT_S)
         if server.process is not process or not server.alive:
             raise LinkClosedError(f"{server.name} died during the fetch")

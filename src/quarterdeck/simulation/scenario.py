@@ -59,7 +59,7 @@ class Scenario:
     coordinators_dial: bool
     """Who dials whom; the conversation is the same."""
     fragments: int
-    """Continuous works, each pinned to a worker; every second one ends by itself."""
+    """Continuous works, each pinned to a worker; the second one ends by itself."""
     epoch_replicas: int
     drop_durable_at_s: float | None
     """When the owner of the durable works drops one of them."""

@@ -61,12 +61,8 @@ def _find(thing: object, depth: int) -> Iterator[WorkId]:
 def _short(thing: object) -> str:
     """The words for something, without what never helps a reader."""
     name = type(thing).__name__
-    if isinstance(thing, str):
-        return thing
-    if isinstance(thing, AttemptId):
-        return f"{thing.key.work_id}#{thing.number}"
-    if isinstance(thing, WorkKey):
-        return thing.work_id
+    if isinstance(thing, str | AttemptId | WorkKey):
+        return str(thing)
     if isinstance(thing, WorkSpec):
         return thing.key.work_id
     if isinstance(thing, frozenset):  # in an order that does not depend on how this interpreter hashes strings

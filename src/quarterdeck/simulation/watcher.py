@@ -7,9 +7,11 @@ After every step it holds that
   worker that registers has nothing in flight for that coordinator;
 - no worker is given more than its credit, and none that drains takes anything new or keeps what it has not begun;
 - no query fails for want of a worker while there is one, and no work goes to and fro between those that reject it;
+- an attempt that is given up is canceled on its worker in the same step, and a withdrawn work is never delivered;
 - no honest peer is ever accused of breaking the protocol.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,7 +22,7 @@ from quarterdeck.core.workcoord.coordinator import effects as cef
 from quarterdeck.core.workcoord.coordinator import events as cev
 from quarterdeck.core.workcoord.coordinator.tables import WorkerState
 from quarterdeck.core.workcoord.invariants import InvariantError
-from quarterdeck.core.workcoord.messages import AssignWork, WorkAccepted
+from quarterdeck.core.workcoord.messages import AssignWork, CancelQuery, CancelWork, WorkAccepted
 from quarterdeck.core.workcoord.model import AttemptId, WorkError, WorkKey
 from quarterdeck.core.workcoord.worker import WorkerMachine
 from quarterdeck.core.workcoord.worker import effects as wef
@@ -61,6 +63,8 @@ class Watcher:
         self.delivered: dict[WorkKey, AttemptId] = {}
         self.ended: dict[QueryId, cef.EndQuery] = {}
         self.executions: dict[WorkKey, list[Execution]] = {}
+        self._withdrawn: set[WorkKey] = set()
+        self._closing: dict[CoordinatorHost, set[AttemptId]] = {}
         self.found: Violation | None = None
         """The first broken promise. It ends the run, even if the code it came up in swallows it."""
 
@@ -82,6 +86,9 @@ class Watcher:
         self.trace.add(self._loop.time(), host.name, event, effects)
         if isinstance(event, cev.SessionOpened):
             self._nothing_in_flight(host, event.register.worker.worker_id)
+        if isinstance(event, cev.WorkCancelRequested) and event.key not in self.delivered:
+            self._withdrawn.add(event.key)
+        self._canceled_where_given_up(host, machine, effects)
         for effect in effects:
             match effect:
                 case cef.SendToWorker(session_id, AssignWork() as assignment):
@@ -94,7 +101,7 @@ class Watcher:
                     self.owners.pop(query_id, None)
                 case _:
                     pass
-        self._check(machine)
+        self._check(machine, effects)
         mine = {query_id for query_id, owner in self.owners.items() if owner is host}
         there = {query.query_id: query for query in machine.ledger.queries()}
         for query_id in mine - there.keys():
@@ -113,7 +120,7 @@ class Watcher:
                     pass
         if machine.status.draining and machine.queued:
             raise self.violated(f"{host} drains and keeps {machine.queued} works in line")
-        self._check(machine)
+        self._check(machine, effects)
 
     # Executions
 
@@ -171,6 +178,8 @@ class Watcher:
         query = machine.ledger.query(attempt.key.query_id)
         if query is not None and query.durable:
             return
+        if attempt.key in self._withdrawn:
+            raise self.violated("the result of a withdrawn work was delivered", attempt.key.work_id)
         before = self.delivered.get(attempt.key)
         if before is not None:
             raise self.violated(
@@ -178,9 +187,20 @@ class Watcher:
             )
         self.delivered[attempt.key] = attempt
 
-    def _check(self, machine: CoordinatorMachine | WorkerMachine) -> None:
+    def _canceled_where_given_up(
+        self, host: "CoordinatorHost", machine: CoordinatorMachine, effects: list[cef.Effect]
+    ) -> None:
+        closing = {attempt for session in machine.roster.sessions() for attempt in session.closing}
+        for attempt in closing - self._closing.get(host, set()):
+            told = [effect.message for effect in effects if isinstance(effect, cef.SendToWorker)]
+            if CancelWork(attempt) not in told and CancelQuery(attempt.key.query_id) not in told:
+                raise self.violated(f"{attempt} was given up and its worker not told", attempt.key.work_id)
+        self._closing[host] = closing
+
+    def _check(self, machine: CoordinatorMachine | WorkerMachine, effects: Sequence[cef.Effect | wef.Effect]) -> None:
         if machine.counters["protocol_errors"]:
-            raise self.violated("an honest peer was accused of breaking the protocol")
+            why = [e.detail for e in effects if isinstance(e, cef.CloseSession | wef.CloseSession)]
+            raise self.violated(f"an honest peer was accused of breaking the protocol: {'; '.join(why)}")
         try:
             machine.check_invariants()
         except InvariantError as error:

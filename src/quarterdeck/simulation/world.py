@@ -365,6 +365,10 @@ class World:
 
     def _left_on_workers(self) -> "tuple[str, WorkId | None] | None":
         for host in self.workers.values():
+            room = max(self.scenario.slots + self.scenario.queue_places, self.scenario.coordinators)
+            granted = sum(session.granted for session in host.machine.sessions())
+            if granted != room:
+                return f"{host.name} gives a credit of {granted} and has room for {room}", None
             for attempt in [*(a.attempt_id for a in host.machine.attempts()), *host.artifacts]:
                 if attempt.key.query_id != DURABLE_QUERY:
                     return f"{host.name} still has {attempt}", attempt.key.work_id

@@ -22,6 +22,7 @@ from quarterdeck.core.workcoord.messages import (
     CoordinatorMessage,
     CreditChanged,
     CreditConfirmed,
+    Holdings,
     Refused,
     Register,
     Registered,
@@ -179,7 +180,8 @@ class Bridge:
         session_id = SessionId(f"s{self._sessions}")
         self.status[session_id] = status
         worker_info = info(worker, incarnation=incarnation, kinds=kinds, tenant=tenant)
-        self.step(cv.SessionOpened(session_id, Register(worker_info, status, holdings)))
+        self.step(cv.SessionOpened(session_id, Register(worker_info, status)))
+        self.says(session_id, Holdings(holdings))
         if credit is not None:
             self.says(session_id, CreditChanged(credit))
         return session_id

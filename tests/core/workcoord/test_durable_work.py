@@ -315,7 +315,7 @@ def test_durable_work_goes_on_without_its_session_and_reports_to_the_next_leader
     assert of(we.StopExecution, effects) == []
     assert of(we.ClearSession, effects) == [we.ClearSession(old)]
     assert mate.succeeds(ready) == []  # nobody to tell
-    assert mate.machine.registration().holdings == (
+    assert mate.machine.holdings() == (
         Holding(running.attempt_id, HeldState.RUNNING),
         Holding(ready.attempt_id, HeldState.RUNNING),
     )
@@ -325,7 +325,7 @@ def test_durable_work_goes_on_without_its_session_and_reports_to_the_next_leader
     assert WorkReady(ready.attempt_id, ARTIFACT) in mate.told(mate.log, new)
     mate.acknowledged(ready, new)
     assert ready.state is A.SERVING
-    assert mate.machine.registration().holdings[1] == Holding(ready.attempt_id, HeldState.SERVING)
+    assert mate.machine.holdings()[1] == Holding(ready.attempt_id, HeldState.SERVING)
     assert mate.told(mate.fails(running), new) == [WorkFailed(running.attempt_id, PASSING)]
 
 
@@ -394,7 +394,7 @@ def test_an_attempt_that_is_over_for_its_owner_is_no_holding() -> None:
     mate.acknowledged(lingering, session)
     assert (stopping.state, lingering.state) == (A.STOPPING, A.LINGERING)
     mate.loses(session)
-    assert mate.machine.registration().holdings == ()
+    assert mate.machine.holdings() == ()
     back = mate.opens("back", fence=1)
     assert mate.session(back).attempts == {}
     assert mate.hears(back, CancelWork(lingering.attempt_id)) == []
@@ -419,7 +419,7 @@ def test_a_held_result_does_not_expire_and_can_be_evicted_without_a_leader() -> 
     effects = mate.evicts(attempt)
     assert effects == [we.DropResult(attempt.attempt_id)]
     assert mate.step(wv.ResultEvicted(attempt.attempt_id)) == []  # it is gone
-    assert mate.machine.registration().holdings == ()
+    assert mate.machine.holdings() == ()
 
 
 def test_a_running_work_has_nothing_to_evict() -> None:

@@ -378,8 +378,8 @@ def test_pinned_work_that_waits_in_a_line_still_waits_when_its_worker_leaves() -
 def places(bridge: Bridge) -> int:
     """How many places in line are kept, valid or not."""
     found = lane(bridge)
-    queues = [found.common, found.blocked, *found.homes.values(), *found.backlog, *found.pinned.values()]
-    return sum(len(queue._places) for queue in queues)  # pyright: ignore[reportPrivateUsage]
+    lines = [found.common, found.blocked, *found.homes.values(), *found.backlog, *found.pinned.values()]
+    return sum(len(line) for line in lines)
 
 
 def test_works_that_are_canceled_in_line_leave_no_growth_behind() -> None:

@@ -39,7 +39,14 @@ class Register:
 
     worker: WorkerInfo
     status: WorkerStatus
-    holdings: tuple[Holding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """The durable work a worker still has: its first words, once, in a session with a leader. They are not part of the
+    registration, because what is lost between that and its answer could not be told."""
+
+    held: tuple[Holding, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +203,8 @@ class Goodbye:
 
 
 WorkerMessage = (
-    WorkerBeat
+    Holdings
+    | WorkerBeat
     | CreditChanged
     | WorkAccepted
     | WorkRejected

@@ -57,12 +57,18 @@ class WorkKey(NamedTuple):
     leaf_id: LeafId
     work_id: WorkId
 
+    def __str__(self) -> str:
+        return self.work_id
+
 
 class AttemptId(NamedTuple):
     """Names one try of one work. The number rises with each try and is never used again."""
 
     key: WorkKey
     number: int
+
+    def __str__(self) -> str:
+        return f"{self.key.work_id}#{self.number}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +171,7 @@ class WorkError:
 
 
 class HeldState(StrEnum):
-    """How far a worker got with a durable work that it still has when it registers."""
+    """How far a worker got with a durable work that it still has."""
 
     RUNNING = "running"
     SERVING = "serving"
@@ -173,7 +179,7 @@ class HeldState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """A durable work that a worker has, told to every coordinator it registers with."""
+    """A durable work that a worker has, told to a leader when a session with it begins."""
 
     attempt: AttemptId
     state: HeldState

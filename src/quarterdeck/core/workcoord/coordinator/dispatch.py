@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 
 from quarterdeck.core.ids import WorkerId
 from quarterdeck.core.workcoord.coordinator.desk import Desk
-from quarterdeck.core.workcoord.coordinator.lane import Lane, LaneKey, TicketQueue
+from quarterdeck.core.workcoord.coordinator.lane import Lane, LaneKey
+from quarterdeck.core.workcoord.coordinator.line import Line
 from quarterdeck.core.workcoord.coordinator.records import Query, Session, Work
-from quarterdeck.core.workcoord.coordinator.timers import BacklogTimer, SpillTimer, WaitTimer
+from quarterdeck.core.workcoord.coordinator.timers import WaitTimer
 from quarterdeck.core.workcoord.model import WorkSpec
 
 _BATCH = 256
@@ -28,7 +29,6 @@ class Dispatcher:
         self._spill_after_s = spill_after_s
         self._lanes: dict[LaneKey, Lane] = {}
         self._hosts: dict[str, dict[WorkerId, int]] = {}
-        self._ticket = 0
         self.pending = 0
         """How many works wait, in all lanes."""
 
@@ -68,7 +68,9 @@ class Dispatcher:
             self._tidy(lane)
 
     def forget(self, query: Query) -> None:
-        """A query has ended. Its places in line are dropped as they surface, not one by one now."""
+        """A query has ended, and leaves every line with all its works."""
+        for line in list(query.lines):
+            line.forget(query)
         for lane in list(query.lanes):
             self.pending -= lane.pending[query]
             self._stop_waiting(lane, query)
@@ -137,7 +139,7 @@ class Dispatcher:
                 self._leave_line(work)
                 self._find_home(work)
                 continue
-            at_home = work.queues[0] is lane.homes[session.worker_id]
+            at_home = work.lines[0] is lane.homes[session.worker_id]
             self._counters["assigned_at_home" if at_home else "assigned_spilled"] += 1
             self._assign(work, session)
         for lane in session.lanes:
@@ -176,8 +178,8 @@ class Dispatcher:
     def _tidy(self, lane: Lane) -> None:
         if not lane.members and not lane.pending:
             self._lanes.pop(lane.key, None)
-            self._deadlines.cancel(SpillTimer(lane.key))
-            self._deadlines.cancel(BacklogTimer(lane.key))
+            self._deadlines.cancel(lane.spill_timer)
+            self._deadlines.cancel(lane.backlog_timer)
 
     def _find_home(self, work: Work) -> None:
         lane = work.lane
@@ -188,19 +190,19 @@ class Dispatcher:
             for each in home.lanes:
                 each.credit_changed(home)
         elif home is not None:
-            queue = lane.homes[home.worker_id]
+            line = lane.homes[home.worker_id]
             if work.spec.pinned_to is None and work.spec.group is None and work.avoid is None:
-                self._stand_in_line(work, queue, lane.common)
+                self._stand_in_line(work, line, lane.common)
                 self._arm_spill(lane)
             else:
-                self._stand_in_line(work, queue)
+                self._stand_in_line(work, line)
         elif work.spec.pinned_to is not None:
-            self._stand_in_line(work, lane.pinned.setdefault(work.spec.pinned_to, TicketQueue()))
+            self._stand_in_line(work, lane.pinned.setdefault(work.spec.pinned_to, Line()))
         elif lane.members:
             self._stand_in_line(work, lane.blocked)
         else:
             if not lane.backlog:
-                lane.backlog.append(TicketQueue())
+                lane.backlog.append(Line())
             self._stand_in_line(work, lane.backlog[-1])
 
     def _home(self, work: Work) -> Session | None:
@@ -220,31 +222,28 @@ class Dispatcher:
         group = work.spec.group
         return self._hosts.get(group, {}) if group is not None else {}
 
-    def _stand_in_line(self, work: Work, *queues: TicketQueue) -> None:
-        self._ticket += 1
-        work.ticket = self._ticket
-        work.queues = queues
-        for queue in queues:
-            queue.push(work)
+    def _stand_in_line(self, work: Work, *lines: Line) -> None:
+        work.lines = lines
+        for line in lines:
+            line.push(work)
 
     def _leave_line(self, work: Work) -> None:
-        work.ticket = 0
-        for queue in work.queues:
-            queue.forget_one()
-        work.queues = ()
+        for line in work.lines:
+            line.remove(work)
+        work.lines = ()
 
     def _continue_backlog(self, lane: Lane) -> None:
         if lane.members and lane.next_in_backlog() is not None:
-            self._deadlines.set(BacklogTimer(lane.key), self._desk.now)
+            self._deadlines.set(lane.backlog_timer, self._desk.now)
         else:
-            self._deadlines.cancel(BacklogTimer(lane.key))
+            self._deadlines.cancel(lane.backlog_timer)
 
     def _arm_spill(self, lane: Lane) -> None:
         head = lane.common.head() if lane.idle else None
         if head is None:
-            self._deadlines.cancel(SpillTimer(lane.key))
+            self._deadlines.cancel(lane.spill_timer)
         else:
-            self._deadlines.set(SpillTimer(lane.key), max(self._desk.now, head.since + self._spill_after_s))
+            self._deadlines.set(lane.spill_timer, max(self._desk.now, head.since + self._spill_after_s))
 
     def _start_waiting(self, lane: Lane, query: Query) -> None:
         timer = WaitTimer(lane.key, query.query_id)
@@ -253,4 +252,5 @@ class Dispatcher:
 
     def _stop_waiting(self, lane: Lane, query: Query) -> None:
         del lane.pending[query]
-        self._deadlines.cancel(WaitTimer(lane.key, query.query_id))
+        if query.wait_limit_s is not None:
+            self._deadlines.cancel(WaitTimer(lane.key, query.query_id))

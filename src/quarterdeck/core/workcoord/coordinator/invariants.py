@@ -45,7 +45,11 @@ def _of_work(work: Work, out_of_reach: list[Attempt]) -> Iterator[Claim]:
     known = session is None or session.attempts.get(work.current_id) is attempt
     fetched = work.current_id in work.query.fetches
     unreachable = attempt in out_of_reach
-    yield (state is WorkState.PENDING) == bool(work.ticket), "%s is %s with ticket %s", (key, state, work.ticket)
+    yield (
+        (state is WorkState.PENDING) == bool(work.lines),
+        "%s is %s and stands in %s lines",
+        (key, state, len(work.lines)),
+    )
     yield (state in _ON_A_WORKER) == (session is not None), "%s is %s, on a session or not", (key, state)
     yield known, "%s is on a session that does not know it", (key,)
     yield (state is WorkState.UNREACHABLE) == unreachable, "%s is %s, out of reach or not", (key, state)

@@ -11,72 +11,46 @@ from typing import TypeAlias
 
 from quarterdeck.core.ids import WorkerId
 from quarterdeck.core.placement import Placement, PlacementStrategy, make_placement
+from quarterdeck.core.workcoord.coordinator.line import Line
 from quarterdeck.core.workcoord.coordinator.records import Query, Session, Work
+from quarterdeck.core.workcoord.coordinator.timers import BacklogTimer, SpillTimer
 from quarterdeck.core.workcoord.model import WorkKind
 
 LaneKey: TypeAlias = tuple[str, WorkKind]
-
-_COMPACT_ABOVE = 64
-
-
-class TicketQueue:
-    """A line of works that may leave it from anywhere: a place is valid while the work still has that ticket."""
-
-    __slots__ = ("_compact_above", "_live", "_places")
-
-    def __init__(self) -> None:
-        self._places: deque[tuple[int, Work]] = deque()
-        self._live = 0
-        self._compact_above = _COMPACT_ABOVE
-
-    def push(self, work: Work) -> None:
-        self._places.append((work.ticket, work))
-        self._live += 1
-        # Works of an ended query are counted as live until they surface: without this, a line that nobody serves would
-        # keep them all.
-        if len(self._places) > self._compact_above:
-            self._compact()
-
-    def head(self) -> Work | None:
-        """The first work that still waits; invalid places before it are dropped."""
-        while self._places:
-            ticket, work = self._places[0]
-            if work.ticket == ticket:
-                if not work.query.ended:
-                    return work
-                self._live -= 1
-            self._places.popleft()
-        return None
-
-    def forget_one(self) -> None:
-        """A work has left. Its place is dropped when it surfaces, or when such places outnumber the valid ones."""
-        self._live -= 1
-        if len(self._places) > _COMPACT_ABOVE + 2 * self._live:
-            self._compact()
-
-    def _compact(self) -> None:
-        self._places = deque(p for p in self._places if p[1].ticket == p[0] and not p[1].query.ended)
-        self._live = len(self._places)
-        self._compact_above = _COMPACT_ABOVE + 2 * self._live
 
 
 class Lane:
     """One tenant's works of one kind, and who may take them."""
 
-    __slots__ = ("_placements", "backlog", "blocked", "common", "homes", "idle", "key", "members", "pending", "pinned")
+    __slots__ = (
+        "_placements",
+        "backlog",
+        "backlog_timer",
+        "blocked",
+        "common",
+        "homes",
+        "idle",
+        "key",
+        "members",
+        "pending",
+        "pinned",
+        "spill_timer",
+    )
 
     def __init__(self, key: LaneKey) -> None:
         self.key = key
+        self.spill_timer = SpillTimer(key)
+        self.backlog_timer = BacklogTimer(key)
         self.members: dict[WorkerId, Session] = {}
         self.idle: dict[WorkerId, Session] = {}
         """Members with credit to spare."""
-        self.homes: dict[WorkerId, TicketQueue] = {}
-        self.common = TicketQueue()
-        self.backlog: deque[TicketQueue] = deque()
+        self.homes: dict[WorkerId, Line] = {}
+        self.common = Line()
+        self.backlog: deque[Line] = deque()
         """Works to be placed as soon as there is a worker."""
-        self.blocked = TicketQueue()
+        self.blocked = Line()
         """Works that no present worker may take, because others of their group are there."""
-        self.pinned: dict[WorkerId, TicketQueue] = {}
+        self.pinned: dict[WorkerId, Line] = {}
         """Works that wait for one absent worker."""
         self.pending: dict[Query, int] = {}
         """How many works of each query wait here."""
@@ -94,7 +68,7 @@ class Lane:
     def add(self, session: Session) -> None:
         worker_id = session.worker_id
         self.members[worker_id] = session
-        self.homes[worker_id] = TicketQueue()
+        self.homes[worker_id] = Line()
         for placement in self._placements.values():
             placement.add(worker_id, session.free)
         waiting = self.pinned.pop(worker_id, None)
@@ -122,7 +96,7 @@ class Lane:
         """What was blocked may be placeable now."""
         if self.blocked.head() is not None:
             self.backlog.append(self.blocked)
-            self.blocked = TicketQueue()
+            self.blocked = Line()
 
     def next_in_backlog(self) -> Work | None:
         while self.backlog:

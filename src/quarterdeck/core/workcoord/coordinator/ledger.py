@@ -452,10 +452,12 @@ class Ledger:
         del self._queries[query.query_id]
         self.dispatch.forget(query)
         sessions: dict[Session, None] = {}
-        for attempt in list(query.live.values()):
+        live, query.live = query.live, {}
+        for attempt in live.values():
             out_of_reach = attempt.work.state is WorkState.UNREACHABLE
             self._move(attempt.work, WorkTrigger.CANCEL)
-            self._unbind(attempt)
+            attempt.work.current = None
+            self.dispatch.unhost(attempt.work, attempt.worker_id)
             if out_of_reach:
                 self._take_from_unreachable(attempt)
             elif attempt.session is not None:

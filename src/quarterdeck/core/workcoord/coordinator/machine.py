@@ -37,6 +37,7 @@ from quarterdeck.core.workcoord.messages import (
     CreditChanged,
     DrainRequest,
     Goodbye,
+    Holdings,
     Registered,
     Throttled,
     WorkAccepted,
@@ -168,6 +169,8 @@ class CoordinatorMachine:
 
     def _take(self, session: Session, message: WorkerMessage) -> None:
         match message:
+            case Holdings(held):
+                self.roster.holdings(session, held)
             case WorkerBeat(status):
                 self.roster.beat(session, status)
             case WorkAccepted(attempt):

@@ -10,7 +10,8 @@ from quarterdeck.core.workcoord.liveness import PeerWatch
 from quarterdeck.core.workcoord.model import AttemptId, Binding, WorkerInfo, WorkerStatus, WorkKey, WorkSpec
 
 if TYPE_CHECKING:
-    from quarterdeck.core.workcoord.coordinator.lane import Lane, TicketQueue
+    from quarterdeck.core.workcoord.coordinator.lane import Lane
+    from quarterdeck.core.workcoord.coordinator.line import Line
 
 
 @dataclass(slots=True, eq=False)
@@ -30,6 +31,8 @@ class Query:
     """Fetches under way, also of attempts that are no longer current."""
     lanes: dict["Lane", None] = field(default_factory=dict["Lane", None])
     """Where works of it are pending."""
+    lines: dict["Line", None] = field(default_factory=dict["Line", None])
+    """Where works of it stand."""
 
 
 @dataclass(slots=True, eq=False)
@@ -46,9 +49,8 @@ class Work:
     """Where it failed last: not there again while there is another."""
     since: float = 0.0
     """Since when it is pending."""
-    ticket: int = 0
-    """The number of its valid place in line; 0 when it stands in none."""
-    queues: tuple["TicketQueue", ...] = ()
+    lines: tuple["Line", ...] = ()
+    """Where it stands while it is pending."""
 
     @property
     def key(self) -> WorkKey:
@@ -81,6 +83,8 @@ class Session:
     watch: PeerWatch
     state: WorkerState = WorkerState.ABSENT
     status: WorkerStatus = field(default_factory=lambda: WorkerStatus(accepting_work=False))
+    took_stock: bool = False
+    """Whether the worker has told what durable work it holds."""
     credit: int = 0
     outstanding: int = 0
     throttled_until: float = 0.0

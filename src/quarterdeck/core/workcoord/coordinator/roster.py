@@ -24,7 +24,7 @@ from quarterdeck.core.workcoord.messages import (
     Registered,
     RejectReason,
 )
-from quarterdeck.core.workcoord.model import AttemptId, LivenessPolicy, WorkError, WorkerStatus
+from quarterdeck.core.workcoord.model import AttemptId, Holding, LivenessPolicy, WorkError, WorkerStatus
 from quarterdeck.core.workcoord.peer import PeerError
 
 _NOT_ACCEPTING = WorkerStatus(accepting_work=False)
@@ -80,7 +80,6 @@ class Roster:
         self._desk.send(session, welcome)
         self._change(session, WorkerTrigger.JOIN)
         self._desk.deadlines.set(SessionTimer(session_id), session.watch.next_beat)
-        self._ledger.worker_back(session, register.holdings)
         self._apply_status(session, register.status)
 
     def refuse(self, session_id: SessionId, reason: str) -> None:
@@ -112,6 +111,12 @@ class Roster:
 
     def beat(self, session: Session, status: WorkerStatus) -> None:
         self._apply_status(session, status)
+
+    def holdings(self, session: Session, held: tuple[Holding, ...]) -> None:
+        if session.took_stock:
+            raise PeerError("it told its holdings twice")
+        session.took_stock = True
+        self._ledger.worker_back(session, held)
 
     def credit(self, session: Session, credit: int) -> None:
         if credit < 0:

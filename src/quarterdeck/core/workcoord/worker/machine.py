@@ -30,6 +30,7 @@ from quarterdeck.core.workcoord.messages import (
     CreditConfirmed,
     DrainRequest,
     Goodbye,
+    Holdings,
     Register,
     Registered,
     RejectReason,
@@ -135,7 +136,15 @@ class WorkerMachine:
 
     def registration(self) -> Register:
         """The first words to any coordinator."""
-        return Register(self.config.info, self._status, tuple(self._holdings()))
+        return Register(self.config.info, self._status)
+
+    def holdings(self) -> tuple[Holding, ...]:
+        """The durable work it has, for a leader."""
+        return tuple(
+            Holding(a.attempt_id, HeldState.SERVING if a.state is AttemptState.SERVING else HeldState.RUNNING)
+            for a in self._attempts.values()
+            if a.durable and a.state not in _NOT_HELD
+        )
 
     def next_deadline(self) -> float | None:
         """When to send `TimePassed`, one for each time named; None when only events matter."""
@@ -196,8 +205,8 @@ class WorkerMachine:
         )
         self._sessions[session.session_id] = session
         self._deadlines.set(SessionTimer(session.session_id), session.watch.next_beat)
-        self._share_credit()
         self._follow_leader(session)
+        self._share_credit()
         # What changed between our registration and its answer was told to nobody.
         self._send(session, WorkerBeat(self._status))
 
@@ -255,9 +264,7 @@ class WorkerMachine:
             attempt.takes_credit = False
             if not attempt.durable:
                 self._orphan(attempt)
-        for attempt in self._attempts.values():
-            if attempt.bound_to == session.session_id and attempt.state is AttemptState.STOPPING:
-                self._clearing[session.session_id] += 1
+                self._clearing[session.session_id] += attempt.state is AttemptState.STOPPING
         self._clear_if_stopped(session.session_id)
         self._share_credit()
         self._start_next()
@@ -284,6 +291,7 @@ class WorkerMachine:
         if session.fence < self._fence or not session.fence:
             return
         self._fence = session.fence
+        self._send(session, Holdings(self.holdings()))
         for attempt in self._attempts.values():
             if attempt.durable and attempt.state not in _NOT_HELD:
                 self._report_to(attempt, session)
@@ -477,9 +485,10 @@ class WorkerMachine:
         self._finish_drain_if_idle()
 
     def _finish_drain_if_idle(self) -> None:
+        if self._finished or not self._status.draining or self._line:
+            return
         waiting = (AttemptState.RUNNING, AttemptState.STOPPING, AttemptState.READY)
-        idle = not self._line and not any(a.state in waiting and not a.durable for a in self._attempts.values())
-        if self._status.draining and idle:
+        if not any(a.state in waiting and not a.durable for a in self._attempts.values()):
             self._finish(clean=True)
 
     def _finish(self, *, clean: bool) -> None:
@@ -532,12 +541,6 @@ class WorkerMachine:
         self._deadlines.set(SessionTimer(session.session_id), watch.next_look(self._not_before))
 
     # Inside
-
-    def _holdings(self) -> Iterator[Holding]:
-        for attempt in self._attempts.values():
-            if attempt.durable and attempt.state not in _NOT_HELD:
-                serving = attempt.state is AttemptState.SERVING
-                yield Holding(attempt.attempt_id, HeldState.SERVING if serving else HeldState.RUNNING)
 
     def _do(self, effect: Effect) -> None:
         self._effects.append(effect)

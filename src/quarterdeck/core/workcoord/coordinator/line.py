@@ -1,0 +1,47 @@
+"""A line: works that wait, taken in turns by query. A work may leave from anywhere, a query with all its works at once.
+
+Queries take turns, so that one with a hundred thousand works does not stand in the way of one with three; the works of
+one query keep their order. Nothing here is linear in the number of works.
+"""
+
+from collections import OrderedDict
+
+from quarterdeck.core.workcoord.coordinator.records import Query, Work
+
+
+class Line:
+    __slots__ = ("_queries",)
+
+    def __init__(self) -> None:
+        # OrderedDict and not dict: the first of a dict whose front was deleted is found by walking over the gap.
+        self._queries: OrderedDict[Query, OrderedDict[Work, None]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return sum(len(works) for works in self._queries.values())
+
+    def push(self, work: Work) -> None:
+        works = self._queries.get(work.query)
+        if works is None:
+            works = self._queries[work.query] = OrderedDict()
+            work.query.lines[self] = None
+        works[work] = None
+
+    def head(self) -> Work | None:
+        """Whose turn it is."""
+        for works in self._queries.values():
+            return next(iter(works))
+        return None
+
+    def remove(self, work: Work) -> None:
+        """A work leaves; its query has had its turn."""
+        works = self._queries[work.query]
+        del works[work]
+        if works:
+            self._queries.move_to_end(work.query)
+        else:
+            self.forget(work.query)
+
+    def forget(self, query: Query) -> None:
+        """A query leaves, with all its works."""
+        del self._queries[query]
+        del query.lines[self]

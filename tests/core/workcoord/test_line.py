@@ -1,0 +1,66 @@
+"""A line: who is next, who leaves, and that nothing stays."""
+
+from quarterdeck.core.ids import LeafId, QueryId, WorkId
+from quarterdeck.core.workcoord.coordinator.lane import Lane
+from quarterdeck.core.workcoord.coordinator.line import Line
+from quarterdeck.core.workcoord.coordinator.records import Query, Work
+from quarterdeck.core.workcoord.model import WorkKey, WorkKind, WorkSpec
+from quarterdeck.core.workcoord.policies import LEAF
+
+LANE = Lane(("default", WorkKind.LEAF))
+
+
+def works_of(name: str, number: int) -> list[Work]:
+    query = Query(QueryId(name), None)
+    keys = [WorkKey(query.query_id, LeafId("l"), WorkId(f"{name}{n}")) for n in range(number)]
+    return [Work(WorkSpec(key, WorkKind.LEAF, LEAF), query, LANE) for key in keys]
+
+
+def served(line: Line) -> list[str]:
+    order: list[str] = []
+    while (work := line.head()) is not None:
+        order.append(work.key.work_id)
+        line.remove(work)
+    return order
+
+
+def test_queries_take_turns_and_each_keeps_its_order() -> None:
+    line = Line()
+    for work in [*works_of("a", 4), *works_of("b", 2), *works_of("c", 1)]:
+        line.push(work)
+    assert len(line) == 7
+    assert served(line) == ["a0", "b0", "c0", "a1", "b1", "a2", "a3"]
+    assert len(line) == 0
+
+
+def test_a_query_that_comes_late_waits_one_turn_not_for_all_before_it() -> None:
+    line = Line()
+    big, small = works_of("big", 1000), works_of("small", 1)
+    for work in [*big, *small]:
+        line.push(work)
+    assert served(line).index("small0") == 1
+
+
+def test_a_work_may_leave_from_anywhere() -> None:
+    line = Line()
+    works = works_of("a", 3)
+    for work in works:
+        line.push(work)
+    line.remove(works[1])
+    assert served(line) == ["a0", "a2"]
+
+
+def test_a_query_leaves_with_all_its_works_and_remembers_no_line() -> None:
+    line = Line()
+    gone, kept = works_of("gone", 3), works_of("kept", 1)
+    for work in [*gone, *kept]:
+        line.push(work)
+    assert list(gone[0].query.lines) == [line]
+    line.forget(gone[0].query)
+    assert gone[0].query.lines == {}
+    assert served(line) == ["kept0"]
+    assert kept[0].query.lines == {}
+
+
+def test_an_empty_line_has_no_head() -> None:
+    assert Line().head() is None
