@@ -197,10 +197,6 @@ class Crew:
         self.lines[line.session_id] = line
         ship.not_clear.add(line.session_id)
         line.to_coordinator.append(ship.machine.registration())
-        if shore is self.shores[0]:
-            # What ends between a registration and its answer is told to nobody: a leader would wait for it for ever.
-            self.deliver_to_coordinator(line)
-            self.deliver_to_worker(line)
         return line
 
     def deliver_to_coordinator(self, line: Line) -> None:

@@ -23,6 +23,7 @@ from quarterdeck.core.workcoord.messages import (
     CoordinatorMessage,
     CreditChanged,
     CreditConfirmed,
+    Holdings,
     RejectReason,
     Throttled,
     WorkAccepted,
@@ -297,6 +298,11 @@ def test_what_comes_on_a_session_that_is_gone_is_dropped() -> None:
     assert scene.bridge.machine.counters["messages_of_old_sessions"] == 1
     assert scene.bridge.loses(scene.mary) == []
     assert scene.bridge.machine.counters["sessions_lost"] == 1
+
+
+def test_a_worker_tells_what_it_holds_once() -> None:
+    scene = _scene(W.ACCEPTED)  # it has told already that it holds nothing
+    scene.assert_only_mary_was_sent_away(scene.bridge.says(scene.mary, Holdings(())))
 
 
 def test_a_worker_that_says_it_holds_a_work_twice_holds_it_once() -> None:

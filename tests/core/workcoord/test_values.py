@@ -96,6 +96,17 @@ def test_a_peer_is_noticed_once_and_then_lost() -> None:
     assert watch.judge(15, 0) is Silence.NOTABLE
 
 
+def test_a_peer_that_spoke_between_two_beats_is_looked_at_between_two_beats() -> None:
+    watch = PeerWatch.begin(LivenessPolicy(), now=0)
+    watch.heard(0.5)
+    for now in (1, 2):
+        assert watch.take_beat(now)
+    assert watch.next_look(0) == 2.5
+    assert watch.judge(2.5, 0) is Silence.NOTABLE
+    assert watch.take_beat(3)
+    assert watch.next_look(0) == 3.5
+
+
 @pytest.mark.parametrize("table", [WORK_TABLE, WORKER_TABLE, ATTEMPT_TABLE], ids=lambda table: table.name)
 def test_a_table_is_whole(table: TransitionTable[StrEnum, StrEnum]) -> None:
     """Every state can be reached, every state that is no end can be left, and no end can."""

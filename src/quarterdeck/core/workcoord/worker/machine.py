@@ -492,8 +492,6 @@ class WorkerMachine:
             self._finish(clean=True)
 
     def _finish(self, *, clean: bool) -> None:
-        if self._finished:
-            return
         self._finished = True
         self._deadlines.cancel(DrainTimer())
         for session in list(self._sessions.values()):
