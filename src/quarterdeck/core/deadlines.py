@@ -14,7 +14,7 @@ _COMPACT_ABOVE = 64
 
 
 class Deadlines(Generic[KeyT]):
-    """A priority queue of keys, earliest deadline first, equal deadlines in the order in which they were set."""
+    """A priority queue of keys, earliest deadline first. The order of equal ones is fixed, and means nothing."""
 
     __slots__ = ("_at", "_heap", "_sequence")
 

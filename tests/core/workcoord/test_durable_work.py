@@ -292,6 +292,14 @@ def test_a_coordinator_that_does_not_lead_leaves_what_workers_hold_alone() -> No
     assert of(CancelWork, bridge.sent(bridge.log, session)) == []
 
 
+def test_a_coordinator_that_does_not_lead_refuses_durable_work() -> None:
+    bridge = Bridge()
+    bridge.open_query()
+    (refused,) = of(ce.RefuseWork, bridge.step(cv.WorkSubmitted(epoch())))
+    assert refused == ce.RefuseWork(key(), "it is durable, and this coordinator does not lead")
+    assert of(ce.RefuseWork, bridge.step(cv.WorkSubmitted(leaf()))) == []
+
+
 def test_a_leader_that_was_replaced_fails_its_query_and_says_why() -> None:
     bridge = Bridge(fence=1)
     session = bridge.joins("w1")

@@ -687,6 +687,15 @@ def test_what_happens_is_counted() -> None:
 # Shutdown
 
 
+def test_a_query_that_is_asked_during_a_shutdown_ends_at_once() -> None:
+    bridge = Bridge()
+    bridge.step(cv.ShutdownRequested("a new version"))
+    (end,) = of(ce.EndQuery, bridge.step(cv.QueryOpened(QueryId("late"))))
+    assert end.outcome is ce.Outcome.CANCELED
+    assert end.error is not None
+    assert "shutting down: a new version" in end.error.message
+
+
 def test_a_coordinator_that_shuts_down_cancels_its_queries_says_goodbye_and_takes_no_session() -> None:
     bridge = Bridge(fence=1)
     session = bridge.joins()

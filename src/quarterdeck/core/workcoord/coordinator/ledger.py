@@ -26,7 +26,16 @@ from quarterdeck.core.workcoord.coordinator.records import Attempt, Query, Sessi
 from quarterdeck.core.workcoord.coordinator.tables import WORK_TABLE, WorkState, WorkTrigger
 from quarterdeck.core.workcoord.coordinator.timers import LeaseTimer
 from quarterdeck.core.workcoord.messages import ArtifactAck, AssignWork, CancelQuery, CancelWork
-from quarterdeck.core.workcoord.model import Artifact, AttemptId, HeldState, Holding, WorkError, WorkKey, WorkSpec
+from quarterdeck.core.workcoord.model import (
+    Artifact,
+    AttemptId,
+    Binding,
+    HeldState,
+    Holding,
+    WorkError,
+    WorkKey,
+    WorkSpec,
+)
 from quarterdeck.core.workcoord.peer import PeerError
 
 
@@ -250,6 +259,8 @@ class Ledger:
             self._desk.do(RefuseWork(spec.key, "its query was sealed"))
         elif spec.key in query.works:
             self._desk.do(RefuseWork(spec.key, "it was submitted before"))
+        elif spec.policy.binding is Binding.DURABLE and not self._owns_durable:
+            self._desk.do(RefuseWork(spec.key, "it is durable, and this coordinator does not lead"))
         else:
             work = query.works[spec.key] = Work(spec, query, self.dispatch.lane_for(spec))
             query.unfinished += 1

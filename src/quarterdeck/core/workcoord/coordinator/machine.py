@@ -115,6 +115,8 @@ class CoordinatorMachine:
                 self._time_passed()
             case ev.QueryOpened(query_id, wait_limit_s):
                 self.ledger.open_query(query_id, wait_limit_s)
+                if self._shut_down is not None:
+                    self.ledger.cancel_query(query_id, f"the coordinator is shutting down: {self._shut_down}")
             case ev.QuerySealed(query_id):
                 self.ledger.seal(query_id)
             case ev.QueryCancelRequested(query_id, reason):
