@@ -22,6 +22,7 @@ from quarterdeck.core.workcoord.messages import (
     Refused,
     Registered,
     WorkAccepted,
+    WorkCanceled,
     WorkerBeat,
     WorkProgressed,
     WorkReady,
@@ -459,7 +460,7 @@ async def test_a_work_that_is_refused_is_noted_while_somebody_is_there_to_know()
     handle.cancel("enough")
     handle.submit(leaf("later"))
     handle.cancel("again")
-    assert [refused.key.work_id for refused in handle.refused] == ["late"]
+    assert [refused.key.work_id for refused in handle.refused] == ["late", "later"]
     await shore.leave()
 
 
@@ -507,15 +508,80 @@ async def test_stopping_cancels_queries_says_goodbye_and_ends_the_run() -> None:
     await shore.run
     assert handle.ended is not None
     assert handle.ended.outcome is ef.Outcome.CANCELED
-    assert await task is True
-    assert link.said_by_driver()[-1] == Goodbye("maintenance")
+    assert link.said_by_driver()[-1] == Goodbye("maintenance")  # written before `run` ended
     assert link.closed
+    assert await task is True
+    newcomer = PlayedLink("w1")
+    assert await shore.serve(newcomer) is False
+    assert newcomer.closed
+    late = shore.ask("b")
+    assert await late.next_result() is None
+    assert late.ended is not None
+    assert late.ended.outcome is ef.Outcome.CANCELED
+
+
+@played
+async def test_a_worker_that_registers_during_a_shutdown_is_refused_and_a_query_ends_at_once() -> None:
+    shore = Shore(fence=1)
+    link, task = await shore.worker()
+    durable = shore.driver.open_query(QueryId("durable"), None)
+    shore.driver.stop("maintenance")
+    assert durable.ended is None or durable.ended.outcome is ef.Outcome.CANCELED
     newcomer = PlayedLink("w1")
     refused_task = shore.serve(newcomer)
     newcomer.say(registration("w1"))
     assert "shutting down: maintenance" in (await newcomer.hear_a(Refused)).reason
+    handle = shore.ask("a")
+    assert await handle.next_result() is None
     await refused_task
-    assert newcomer.closed
+    await task
+    await shore.run
+    assert durable.ended is not None
+    assert link.closed
+
+
+@played
+async def test_a_fetch_that_cancels_itself_costs_an_attempt_and_not_the_query() -> None:
+    shore = Shore()
+    link, task = await shore.worker()
+
+    async def canceled(*_: object) -> str:
+        raise asyncio.CancelledError
+
+    whole = shore.fetcher.fetch
+    with patch.object(shore.fetcher, "fetch", canceled):
+        handle = shore.ask("a")
+        attempt = await take_work(link)
+        canceled_attempt: CancelWork = await link.hear_a(CancelWork)
+    assert canceled_attempt.attempt == attempt
+    link.say(WorkCanceled(attempt))
+    with patch.object(shore.fetcher, "fetch", whole):
+        await take_work(link)
+        assert await handle.next_result() is not None
+    link.hang_up()
+    await task
+    await shore.leave()
+
+
+@played
+async def test_a_peer_that_breaks_the_protocol_is_counted() -> None:
+    shore = Shore()
+    link, task = await shore.worker()
+    link.say(CoordinatorBeat())
+    assert await task is True
+    assert shore.machine.counters["protocol_errors"] == 1
+    await shore.leave()
+
+
+@played
+async def test_a_connection_that_is_given_up_before_it_registers_is_closed() -> None:
+    shore, link = Shore(), PlayedLink()
+    task = shore.serve(link)
+    await settle()
+    task.cancel()
+    await asyncio.wait((task,))
+    assert link.closed
+    await shore.leave()
 
 
 @played
@@ -527,8 +593,7 @@ async def test_fetches_do_not_outlive_the_run() -> None:
     await settle()
     await shore.leave()
     await settle()
-    handle.cancel("its fetch is gone already")
-    assert await handle.next_result() is None
+    assert await handle.next_result() is None  # ended with the run
     link.hang_up()
     await task
     await settle()

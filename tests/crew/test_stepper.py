@@ -153,3 +153,22 @@ async def test_an_event_after_the_stop_is_taken_and_sets_no_timer() -> None:
     machine.stepper.apply("b")
     await asyncio.sleep(5.0)
     assert machine.seen == ["a", "b"]
+
+
+@played
+async def test_an_effect_that_breaks_keeps_no_other_from_being_executed_nor_the_timer_from_being_set() -> None:
+    machine = Recorder()
+    machine.answers = {"a": ["1", "broken", "broken too", "2"]}
+    machine.deadlines = [1.0]
+
+    def execute(effect: str) -> None:
+        if "broken" in effect:
+            raise LookupError(effect)
+        machine.done.append(effect)
+
+    machine.on_effect = execute
+    with pytest.raises(LookupError, match=r"^broken$"):
+        machine.stepper.apply("a")
+    assert machine.done == ["1", "2"]
+    await asyncio.sleep(1.1)
+    assert machine.seen == ["a", "tick"]

@@ -467,3 +467,79 @@ async def test_executions_and_drops_do_not_outlive_the_run() -> None:
     task.cancel()
     await asyncio.wait((task,))
     assert len(asyncio.all_tasks()) == 1
+
+
+@played
+async def test_a_connection_after_the_drain_is_closed_at_once() -> None:
+    ship = Ship()
+    ship.driver.drain()
+    await settle()
+    link = PlayedLink()
+    assert await ship.driver.serve(link) is False
+    assert link.closed
+    assert link.sent == []
+    await ship.run
+
+
+@played
+async def test_an_executor_that_cancels_itself_fails_the_work() -> None:
+    ship = Ship()
+
+    async def canceled(attempt: AttemptId, progress: Callable[[float], None]) -> Artifact:
+        raise asyncio.CancelledError
+
+    ship.executor.work = canceled
+    link, task = await ship.coordinator()
+    attempt = assign(link)
+    failed: WorkFailed = await link.hear_a(WorkFailed)
+    assert (failed.attempt, failed.error.code) == (attempt, ErrorCode.INTERNAL)
+    assert ship.machine.busy_slots == 0
+    link.hang_up()
+    await task
+    await ship.leave()
+
+
+@played
+async def test_a_session_id_that_is_anothers_is_not_taken() -> None:
+    ship = Ship()
+    first, first_task = await ship.coordinator("c0", "s1")
+    second = PlayedLink("c1")
+    second_task = ship.serve(second)
+    await second.hear_a(Register)
+    second.say(welcome("s1"))
+    assert await second_task is False
+    assert [session.session_id for session in ship.machine.sessions()] == ["s1"]
+    assert not first.closed
+    first.hang_up()
+    await first_task
+    await ship.leave()
+
+
+@played
+async def test_a_coordinator_that_breaks_the_protocol_is_counted() -> None:
+    ship = Ship()
+    link, task = await ship.coordinator()
+    link.say(WorkerBeat(ACCEPTING))
+    await task
+    assert ship.machine.counters["protocol_errors"] == 1
+    await ship.leave()
+
+
+@played
+async def test_a_drop_that_fails_is_counted() -> None:
+    ship = Ship()
+
+    async def stuck(attempt: AttemptId) -> None:
+        raise OSError(f"the disk of {attempt} is gone")
+
+    ship.executor.drop = stuck
+    link, task = await ship.coordinator()
+    attempt = assign(link)
+    await link.hear_a(WorkReady)
+    link.say(CancelWork(attempt))
+    await link.hear_a(WorkCanceled)
+    await settle()
+    assert ship.machine.counters["drops_failed"] == 1
+    link.hang_up()
+    await task
+    await ship.leave()

@@ -16,6 +16,7 @@ OUTBOX_LIMIT = 10_000
 _PER_ENVELOPE = 512
 _FLUSH_S = 1.0
 """How long a closing session waits for its last words to be written."""
+_WORDS_UNSAID = "closed by us with words unsaid: the peer does not read"
 
 
 class ProtocolError(Exception):
@@ -36,20 +37,24 @@ class Conversation:
         self._sent = 0
         self._received = 0
         self._why = ""
+        self._last_call: asyncio.TimerHandle | None = None
+        self.broke_protocol = False
+        """Whether it ended because the peer sent what cannot be."""
 
     def send(self, message: Message) -> None:
         """Queues a message. A peer that has let the outbox fill up is cut off instead."""
         if len(self._outbox) >= OUTBOX_LIMIT:
-            self._why = "the peer does not read"
-            self.link.close()
+            self._cut("the peer does not read")
             return
         self._outbox.append(message)
         self._wake.set()
 
     def finish(self) -> None:
-        """Closes the connection once everything sent so far is written."""
-        self._finishing = True
-        self._wake.set()
+        """Closes the connection once everything sent so far is written, or soon if the peer does not read."""
+        if not self._finishing:
+            self._finishing = True
+            self._wake.set()
+            self._last_call = asyncio.get_running_loop().call_later(_FLUSH_S, self._cut, _WORDS_UNSAID)
 
     async def say(self, message: Message) -> None:
         """Writes one message now; for the words before there is a session."""
@@ -73,6 +78,8 @@ class Conversation:
             return await self._read(take)
         finally:
             self.link.close()
+            if self._last_call is not None:
+                self._last_call.cancel()
             writer.cancel()
             await asyncio.wait((writer,))
 
@@ -81,24 +88,26 @@ class Conversation:
             take(self.unread)
             while True:
                 take(await self.hear())
-        except (LinkClosedError, ProtocolError) as error:
+        except LinkClosedError as error:
             return self._why or str(error)
+        except ProtocolError as error:
+            self.broke_protocol = True
+            return str(error)
 
     async def _write(self) -> None:
         """The one writer of the connection; when it ends, so does the connection."""
         try:
-            while not self._finishing:
+            while self._outbox or not self._finishing:
                 await self._wake.wait()
                 self._wake.clear()
-                if not self._finishing:
-                    await self._write_outbox()
-            self._why = "closed by us"
-            async with asyncio.timeout(_FLUSH_S):
                 await self._write_outbox()
+            self._why = self._why or "closed by us"
         except LinkClosedError as error:
             self._why = self._why or str(error)
-        except TimeoutError:
-            self._why = "closed by us with words unsaid: the peer does not read"
+
+    def _cut(self, why: str) -> None:
+        self._why = self._why or why
+        self.link.close()
 
     async def _write_outbox(self) -> None:
         while self._outbox:

@@ -16,7 +16,7 @@ from quarterdeck.core.workcoord.coordinator import events as ev
 from quarterdeck.core.workcoord.messages import Register, WorkerMessage
 from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError, WorkKey, WorkSpec
 from quarterdeck.crew.conversation import Conversation, ProtocolError
-from quarterdeck.crew.driver import Observer, Stepper
+from quarterdeck.crew.driver import Observer, Stepper, cancel_all
 from quarterdeck.crew.ports import (
     Clock,
     Fetcher,
@@ -30,6 +30,7 @@ from quarterdeck.crew.ports import (
 
 _HELLO_S = 5.0
 """How long a new connection may take to say who it is."""
+_STOPPED = WorkError(ErrorCode.CANCELED, "the coordinator has stopped; ask another one", retryable=False)
 
 
 class QueryHandle(Generic[ResultT]):
@@ -44,7 +45,11 @@ class QueryHandle(Generic[ResultT]):
         self._changed = asyncio.Event()
 
     def submit(self, spec: WorkSpec) -> None:
-        self._driver.apply(ev.WorkSubmitted(spec))
+        """Adds a work; `refused` tells if it was not taken."""
+        if self.ended is not None:
+            self.refused.append(ef.RefuseWork(spec.key, "its query has ended"))
+        else:
+            self._driver.apply(ev.WorkSubmitted(spec))
 
     def seal(self) -> None:
         """No more works follow."""
@@ -95,15 +100,24 @@ class CoordinatorDriver(Generic[ResultT]):
         self._fetches: dict[AttemptId, asyncio.Task[ResultT | WorkError]] = {}
         self._fetched: dict[AttemptId, ResultT] = {}
         self._stopped = asyncio.Event()
+        self._alone = asyncio.Event()
+        self._alone.set()
+        self._over = False
 
     async def run(self) -> None:
         """Lives until `stop`, or until it is canceled; fetches do not outlive it."""
         try:
             await self._stopped.wait()
+            await self._alone.wait()
         finally:
+            self._over = True
             self._stepper.stop()
-            for task in list(self._fetches.values()):
-                task.cancel()
+            for conversation in self._conversations.values():
+                conversation.link.close()
+            for query_id, handle in self._queries.items():
+                handle.end(ef.EndQuery(query_id, ef.Outcome.CANCELED, _STOPPED))
+            self._queries.clear()
+            await cancel_all(list(self._fetches.values()))
 
     def stop(self, reason: str) -> None:
         """Cancels interactive queries, says goodbye to the workers, and lets `run` end."""
@@ -111,11 +125,19 @@ class CoordinatorDriver(Generic[ResultT]):
         self._stopped.set()
 
     def apply(self, event: ev.Event) -> None:
-        self._stepper.apply(event)
+        """Tells the machine; after the end of `run` there is nobody to tell."""
+        if not self._over:
+            self._stepper.apply(event)
 
     def open_query(self, query_id: QueryId, wait_limit_s: float | None) -> QueryHandle[ResultT]:
-        self.apply(ev.QueryOpened(query_id, wait_limit_s))  # first: it raises for an id that is in use
-        handle = self._queries[query_id] = QueryHandle(query_id, self)
+        if query_id in self._queries:
+            raise ValueError(f"query {query_id} is open already; a query id is used once")
+        handle = QueryHandle(query_id, self)
+        if self._over:
+            handle.end(ef.EndQuery(query_id, ef.Outcome.CANCELED, _STOPPED))
+        else:
+            self._queries[query_id] = handle
+            self.apply(ev.QueryOpened(query_id, wait_limit_s))
         return handle
 
     def drain_worker(self, worker_id: WorkerId) -> None:
@@ -130,23 +152,32 @@ class CoordinatorDriver(Generic[ResultT]):
 
     async def serve(self, link: Link) -> bool:
         """One connection with a worker, whoever dialled it, to its end; whether it came to a session."""
-        conversation = Conversation(link)
+        try:
+            return not self._over and await self._converse(Conversation(link))
+        finally:
+            link.close()
+
+    async def _converse(self, conversation: Conversation) -> bool:
         try:
             async with asyncio.timeout(_HELLO_S):
                 register = await self._hear_registration(conversation)
         except (TimeoutError, LinkClosedError, ProtocolError):
             self.machine.counters["connections_without_registration"] += 1
-            link.close()
             return False
         session_id = conversation.session_id = self._ids.session_id()
         self._conversations[session_id] = conversation
+        self._alone.clear()
         reason = "the connection was given up"
         try:
             self.apply(ev.SessionOpened(session_id, register))
             reason = await conversation.talk(lambda messages: self._take(session_id, messages))
         finally:
+            if conversation.broke_protocol:
+                self.machine.counters["protocol_errors"] += 1
             self.apply(ev.SessionLost(session_id, reason))
             del self._conversations[session_id]
+            if not self._conversations:
+                self._alone.set()
         return True
 
     async def _hear_registration(self, conversation: Conversation) -> Register:
@@ -205,6 +236,10 @@ class CoordinatorDriver(Generic[ResultT]):
             return await self._fetcher.fetch(worker_id, attempt, artifact)
         except FetchFailedError as failed:
             return failed.error
+        except asyncio.CancelledError:
+            if self._over or self._fetches.get(attempt) is not asyncio.current_task():
+                raise
+            return WorkError(ErrorCode.INTERNAL, "the fetcher canceled itself")
         except Exception as error:  # noqa: BLE001 - whatever a fetcher does wrong costs an attempt, not the query
             return WorkError(ErrorCode.INTERNAL, f"the fetch broke: {error!r}")
 

@@ -2,8 +2,8 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Callable, Collection
+from typing import Any, Generic, Protocol, TypeVar
 
 from quarterdeck.crew.ports import Clock
 
@@ -62,11 +62,21 @@ class Stepper(Generic[EventT, EffectT]):
                 effects = self._machine.step(event, self._clock.now())
                 if self._observer is not None:
                     self._observer.stepped(event, effects)
-                for effect in effects:
-                    self._execute(effect)
+                self._execute_all(effects)
         finally:
             self._stepping = False
-        self._arm()
+            self._arm()
+
+    def _execute_all(self, effects: list[EffectT]) -> None:
+        """All of them, also if one breaks: the machine reckons with every one. What broke first is raised then."""
+        broken: Exception | None = None
+        for effect in effects:
+            try:
+                self._execute(effect)
+            except Exception as error:  # noqa: BLE001 - raised below
+                broken = broken or error
+        if broken is not None:
+            raise broken
 
     def stop(self) -> None:
         """No more waking up, whatever is still applied."""
@@ -94,3 +104,11 @@ class Stepper(Generic[EventT, EffectT]):
             self.apply(self._time_passed)
         else:
             self._arm()
+
+
+async def cancel_all(tasks: Collection[asyncio.Task[Any]]) -> None:
+    """Cancels tasks and waits until they have ended."""
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks)

@@ -15,7 +15,7 @@ from quarterdeck.core.workcoord.worker import WorkerMachine
 from quarterdeck.core.workcoord.worker import effects as ef
 from quarterdeck.core.workcoord.worker import events as ev
 from quarterdeck.crew.conversation import Conversation, ProtocolError
-from quarterdeck.crew.driver import Observer, Stepper
+from quarterdeck.crew.driver import Observer, Stepper, cancel_all
 from quarterdeck.crew.ports import (
     Clock,
     ExecutionFailedError,
@@ -50,6 +50,7 @@ class WorkerDriver:
         """The newest connection with each peer; older ones are on their way out."""
         self._turns: dict[str, asyncio.Lock] = {}
         self._executions: dict[AttemptId, asyncio.Task[Artifact | WorkError]] = {}
+        self._stopping: set[AttemptId] = set()
         self._drops: set[asyncio.Task[None]] = set()
         self._drained = asyncio.Event()
         self._alone = asyncio.Event()
@@ -66,8 +67,9 @@ class WorkerDriver:
         finally:
             self._over = True
             self._stepper.stop()
-            for task in [*self._executions.values(), *self._drops]:
-                task.cancel()
+            for conversation in self._conversations.values():
+                conversation.link.close()
+            await cancel_all([*self._executions.values(), *self._drops])
 
     def drain(self) -> None:
         """Takes nothing new and ends `run` when what runs has finished."""
@@ -86,6 +88,9 @@ class WorkerDriver:
         There is one at a time with each peer. A newer one ends the older: the peer has given that up. The worker
         registers on it when nothing runs for the older one any more.
         """
+        if self._drained.is_set():
+            link.close()
+            return False
         conversation = Conversation(link)
         older = self._with_peer.get(link.peer)
         self._with_peer[link.peer] = conversation
@@ -122,6 +127,8 @@ class WorkerDriver:
             self.apply(ev.SessionOpened(registered))
             await conversation.talk(lambda messages: self._take(session_id, messages))
         finally:
+            if conversation.broke_protocol:
+                self.machine.counters["protocol_errors"] += 1
             self.apply(ev.SessionLost(session_id))
             del self._conversations[session_id]
             if not self._conversations:
@@ -131,6 +138,8 @@ class WorkerDriver:
     async def _hear_welcome(self, conversation: Conversation) -> Registered:
         """The answer to our registration. It may come with first words, which are kept for later."""
         match await conversation.hear():
+            case (Registered(session_id), *_) if session_id in self._conversations:
+                raise ProtocolError(f"the coordinator gave us session {session_id}, which is another's")
             case (Registered() as registered, *rest):
                 conversation.session_id = registered.session_id
                 conversation.unread = rest
@@ -163,6 +172,7 @@ class WorkerDriver:
             case ef.StartExecution(attempt, spec):
                 self._start_execution(attempt, spec)
             case ef.StopExecution(attempt):
+                self._stopping.add(attempt)
                 self._executions[attempt].cancel()
             case ef.DropResult(attempt):
                 task = asyncio.create_task(self._drop(attempt), name=f"drop {attempt}")
@@ -194,6 +204,10 @@ class WorkerDriver:
             return await self._executor.execute(attempt, spec, progress)
         except ExecutionFailedError as failed:
             return failed.error
+        except asyncio.CancelledError:
+            if self._over or attempt in self._stopping:
+                raise
+            return WorkError(ErrorCode.INTERNAL, "the executor canceled itself")
         except Exception as error:  # noqa: BLE001 - whatever an executor does wrong is that work's failure, not ours
             return WorkError(ErrorCode.INTERNAL, f"the executor broke: {error!r}")
 
@@ -205,6 +219,7 @@ class WorkerDriver:
 
     def _execution_done(self, attempt: AttemptId, task: "asyncio.Task[Artifact | WorkError]") -> None:
         del self._executions[attempt]
+        self._stopping.discard(attempt)
         if self._over:
             return
         if task.cancelled():

@@ -15,7 +15,7 @@ from quarterdeck.crew.ports import Envelope, Link, LinkClosedError
 from quarterdeck.simulation.loop import SimulatedLoop
 
 _LATENCY_S = (0.0002, 0.004)
-_WINDOW = 64
+_WINDOW = 4
 """Envelopes on their way or unread before a sender has to wait."""
 _CONNECT_TIMEOUT_S = 2.0
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from quarterdeck.core.ids import WorkerId
+from quarterdeck.core.ids import Fence, WorkerId
 from quarterdeck.core.workcoord.coordinator import effects as ce
 from quarterdeck.core.workcoord.coordinator import events as cv
 from quarterdeck.core.workcoord.coordinator.tables import WorkState
@@ -12,6 +12,8 @@ from quarterdeck.core.workcoord.messages import (
     AssignWork,
     CancelWork,
     CreditChanged,
+    Deposed,
+    Holdings,
     RejectReason,
     WorkAccepted,
     WorkCanceled,
@@ -21,7 +23,7 @@ from quarterdeck.core.workcoord.messages import (
     WorkRejected,
     WorkReturned,
 )
-from quarterdeck.core.workcoord.model import AttemptId, HeldState, Holding
+from quarterdeck.core.workcoord.model import AttemptId, Binding, HeldState, Holding, WorkKind, WorkPolicy, WorkSpec
 from quarterdeck.core.workcoord.worker import effects as we
 from quarterdeck.core.workcoord.worker import events as wv
 from quarterdeck.core.workcoord.worker.tables import AttemptState
@@ -102,7 +104,42 @@ def test_a_fragment_goes_to_its_worker_again_when_that_came_back_without_it() ->
     bridge.accepts(work)
     bridge.loses(session)
     back = bridge.joins("w1", incarnation=2)
-    assert (bridge.session_of(work), work.number, work.failures) == (back, 2, 0)
+    assert (bridge.session_of(work), work.number, work.failures) == (back, 2, 1)
+
+
+def test_a_durable_work_that_gets_on_has_no_failures_behind_it() -> None:
+    bridge = Bridge(fence=1)
+    session = bridge.joins("w1")
+    work = bridge.submit(fragment(worker="w1"))
+    for incarnation in range(2, 30):  # more often than the policy lets it fail
+        bridge.accepts(work)
+        bridge.says(session, WorkProgressed(work.current_id, 0.1))
+        bridge.loses(session)
+        session = bridge.joins("w1", incarnation=incarnation)
+        assert work.failures == 1
+    epochs = bridge.submit(epoch("e", "epochs"))
+    for _ in range(20):
+        bridge.done(epochs)
+        assert epochs.failures == 0
+        bridge.says(bridge.session_of(epochs), ArtifactLost(epochs.current_id, "evicted"))
+
+
+def test_a_durable_work_that_takes_its_worker_down_every_time_fails_at_last() -> None:
+    bridge = Bridge(fence=1)
+    session = bridge.joins("w1")
+    work = bridge.submit(fragment("a", worker="w1"), fragment("b", worker="w1"))
+    for incarnation in range(2, 9):
+        bridge.accepts(work)
+        bridge.loses(session)
+        session = bridge.joins("w1", incarnation=incarnation)
+        assert work.state is W.ASSIGNED
+    bridge.loses(session)
+    bridge.log.clear()
+    bridge.joins("w1", incarnation=9)
+    (end,) = of(ce.EndQuery, bridge.log)
+    assert end.error is not None
+    assert "came back without it" in end.error.message
+    assert list(bridge.machine.ledger.unreachable()) == []
 
 
 def test_a_resident_work_takes_credit_only_until_it_is_accepted() -> None:
@@ -124,7 +161,7 @@ def test_an_epoch_whose_lease_ends_is_loaded_elsewhere_and_the_old_holder_told_t
     bridge.advance(9.99)
     assert work.state is W.UNREACHABLE
     bridge.advance(0.01)
-    assert (bridge.session_of(work), work.number, work.failures) == (other, 2, 0)
+    assert (bridge.session_of(work), work.number, work.failures) == (other, 2, 1)
     bridge.done(work)
     bridge.log.clear()
     old = AttemptId(work.key, 1)
@@ -205,16 +242,67 @@ def test_canceling_a_query_with_unreachable_works_ends_it_and_its_leases() -> No
     assert bridge.machine.next_deadline() is None
 
 
-def test_a_query_that_fails_with_a_session_takes_its_durable_works_along() -> None:
+def test_a_query_whose_work_fails_with_its_worker_takes_its_other_works_along() -> None:
     bridge = Bridge(fence=1)
     session = bridge.joins("w1")
-    bridge.submit(leaf(max_failures=1), epoch("b"))
-    durable = bridge.work(key("b"))
-    effects = bridge.loses(session)
-    (end,) = of(ce.EndQuery, effects)
+    once = WorkPolicy(binding=Binding.DURABLE, max_failures=1, held=True)
+    first = WorkSpec(key("a"), WorkKind.EPOCH, once)
+    bridge.submit(first, epoch("b"))
+    other = bridge.work(key("b"))
+    bridge.loses(session)
+    bridge.log.clear()
+    bridge.joins("w1", incarnation=2)
+    (end,) = of(ce.EndQuery, bridge.log)
     assert end.outcome is ce.Outcome.FAILED
-    assert durable.state is W.CANCELED
+    assert other.state is W.CANCELED
     assert list(bridge.machine.ledger.unreachable()) == []
+
+
+def test_durable_work_and_work_of_a_session_do_not_mix_in_one_query() -> None:
+    bridge = Bridge(fence=1)
+    bridge.submit(epoch("a"))
+    (refused,) = of(ce.RefuseWork, bridge.step(cv.WorkSubmitted(leaf("b"))))
+    assert "do not mix" in refused.reason
+
+
+def test_a_query_that_lives_long_keeps_no_record_of_what_has_ended() -> None:
+    bridge = Bridge(fence=1)
+    bridge.joins("w1", credit=9)
+    dropped = bridge.submit(epoch("dropped"), fragment("finished"))
+    finished = bridge.work(key("finished"))
+    bridge.cancel_work(dropped)
+    bridge.done(finished)
+    query = bridge.machine.ledger.query(finished.query.query_id)
+    assert query is not None
+    assert query.works == {}
+
+
+def test_a_held_result_is_delivered_once_even_if_its_acknowledgement_was_lost() -> None:
+    bridge = Bridge(fence=1)
+    session = bridge.joins("w1")
+    work = bridge.submit(epoch())
+    assert of(ce.DeliverResult, bridge.done(work)) == [ce.DeliverResult(work.current_id)]
+    bridge.loses(session)
+    back = bridge.joins("w1", holdings=(Holding(work.current_id, HeldState.RUNNING),))
+    effects = bridge.done(work)
+    assert (of(ce.DeliverResult, effects), of(ce.DropResult, effects)) == ([], [ce.DropResult(work.current_id)])
+    assert of(ArtifactAck, bridge.sent(effects, back)) == [ArtifactAck(work.current_id)]
+    assert work.state is W.SERVING
+
+
+def test_a_lease_that_ended_while_the_coordinator_did_not_run_gets_some_grace() -> None:
+    bridge = Bridge(fence=1)
+    session = bridge.joins("w1")
+    work = bridge.submit(epoch())
+    bridge.done(work)
+    bridge.loses(session)
+    bridge.now += 60  # stopped for a minute
+    bridge.settle()
+    assert work.state is W.UNREACHABLE
+    bridge.advance(2.9)
+    assert work.state is W.UNREACHABLE
+    bridge.advance(0.2)
+    assert work.state is W.PENDING
 
 
 def test_a_fetch_that_fails_while_its_work_is_out_of_reach_or_resumed_costs_nothing() -> None:
@@ -300,16 +388,44 @@ def test_a_coordinator_that_does_not_lead_refuses_durable_work() -> None:
     assert of(ce.RefuseWork, bridge.step(cv.WorkSubmitted(leaf()))) == []
 
 
-def test_a_leader_that_was_replaced_fails_its_query_and_says_why() -> None:
+@pytest.mark.parametrize("told", ["by a rejection", "by a word"])
+def test_a_leader_that_was_replaced_lets_its_durable_work_go_on_where_it_is(told: str) -> None:
     bridge = Bridge(fence=1)
-    session = bridge.joins("w1")
-    work = bridge.submit(epoch())
-    effects = bridge.says(session, WorkRejected(work.current_id, RejectReason.FENCED))
+    session, other = bridge.joins("w1", credit=1), bridge.joins("w2", credit=1)
+    served = bridge.submit(epoch("a", group="g"), epoch("b", group="g"))
+    assigned = bridge.work(key("b"))
+    bridge.done(served)
+    lost = bridge.joins("w3")
+    bridge.submit(fragment("c", worker="w3"))
+    bridge.loses(lost)
+    where = bridge.session_of(assigned)
+    word = WorkRejected(assigned.current_id, RejectReason.FENCED) if told == "by a rejection" else Deposed(Fence(2))
+    effects = bridge.says(where, word)
     (end,) = of(ce.EndQuery, effects)
+    assert end.outcome is ce.Outcome.FAILED
     assert end.error is not None
-    assert (end.error.code, end.error.retryable) == ("unavailable", False)
-    assert "w1 obeys another leader" in end.error.message
-    assert bridge.session(session).state == "accepting"  # it takes other work
+    assert "obeys another leader" in end.error.message
+    assert bridge.sent(effects) == []  # nothing is canceled, nothing is given to others
+    assert {bridge.session(s).outstanding for s in (session, other)} == {0}
+    assert list(bridge.machine.ledger.unreachable()) == []
+    back = bridge.joins("w4", holdings=(Holding(AttemptId(key("x"), 1), HeldState.SERVING),))
+    assert bridge.session(back).closing == {}
+    bridge.open_query("again")
+    (refused,) = of(ce.RefuseWork, bridge.step(cv.WorkSubmitted(epoch("a", "again"))))
+    assert "does not lead" in refused.reason
+    assert bridge.session(where).state == "accepting"  # it takes other work
+
+
+def test_what_a_worker_still_says_of_work_that_was_let_go_does_no_harm() -> None:
+    bridge = Bridge(fence=1)
+    session, other = bridge.joins("w1"), bridge.joins("w2")
+    work = bridge.submit(fragment("a", worker="w1"))
+    bridge.accepts(work)
+    bridge.says(other, Deposed(Fence(2)))
+    assert bridge.says(session, WorkProgressed(work.current_id, 0.5), WorkReady(work.current_id, ARTIFACT)) == []
+    assert bridge.says(session, WorkFailed(work.current_id, PASSING)) == []
+    assert bridge.session(session).closing == {}
+    assert bridge.machine.counters["protocol_errors"] == 0
 
 
 # The worker's side
@@ -330,7 +446,6 @@ def test_durable_work_goes_on_without_its_session_and_reports_to_the_next_leader
     mate.log.clear()
     new = mate.opens("new", fence=2)
     assert WorkReady(ready.attempt_id, ARTIFACT) in mate.told(mate.log, new)  # sent again
-    assert WorkReady(ready.attempt_id, ARTIFACT) in mate.told(mate.log, new)
     mate.acknowledged(ready, new)
     assert ready.state is A.SERVING
     assert mate.machine.holdings()[1] == Holding(ready.attempt_id, HeldState.SERVING)
@@ -449,3 +564,17 @@ def test_a_drain_does_not_wait_for_durable_work_and_hands_back_all_that_has_not_
     assert of(we.StopExecution, effects) == [we.StopExecution(running.attempt_id)]
     assert of(we.DropResult, effects) == []  # there is nothing to drop yet
     assert mate.machine.status.draining
+
+
+def test_an_old_leader_hears_that_another_leads() -> None:
+    mate = Mate()
+    old, bystander = mate.opens("old", fence=1), mate.opens("bystander")
+    mate.log.clear()
+    new = mate.opens("new", fence=2)
+    assert of(Deposed, mate.told(mate.log, old)) == [Deposed(Fence(2))]
+    assert of(Deposed, mate.told(mate.log, bystander)) == of(Deposed, mate.told(mate.log, new)) == []
+    mate.loses(old)
+    mate.log.clear()
+    back = mate.opens("back", fence=1)
+    assert of(Deposed, mate.told(mate.log, back)) == [Deposed(Fence(2))]
+    assert of(Holdings, mate.told(mate.log, back)) == []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from quarterdeck.core.ids import QueryId, WorkerId
+from quarterdeck.core.ids import QueryId, SessionId, WorkerId
 from quarterdeck.core.workcoord.coordinator import effects as ce
 from quarterdeck.core.workcoord.coordinator import events as cv
 from quarterdeck.core.workcoord.coordinator.records import Work
@@ -138,7 +138,7 @@ def test_attempts_are_exhausted_after_as_many_failures_as_the_policy_allows() ->
     end = only_end(bridge.says(session, WorkFailed(work.current_id, PASSING)))
     assert end.outcome is ce.Outcome.FAILED
     assert end.error is not None
-    assert (end.error.code, end.error.retryable) == ("attempts_exhausted", False)
+    assert (end.error.code, end.error.retryable) == ("attempts_exhausted", True)
     assert end.error.message == "work a failed 3 times, the last time: the disk was busy"
     assert bridge.machine.counters["queries failed"] == 1
 
@@ -703,16 +703,84 @@ def test_a_coordinator_that_shuts_down_cancels_its_queries_says_goodbye_and_take
     durable = bridge.submit(epoch("e", "epochs"))
     bridge.done(durable)
     effects = bridge.step(cv.ShutdownRequested("a new version"))
-    end = only_end(effects)
-    assert (end.query_id, end.outcome) == ("q", ce.Outcome.CANCELED)
-    assert end.error is not None
-    assert end.error.message == "the coordinator is shutting down: a new version"
+    ends = of(ce.EndQuery, effects)
+    assert [(end.query_id, end.outcome) for end in ends] == [(q, ce.Outcome.CANCELED) for q in ("epochs", "q")]
+    for end in ends:
+        assert end.error is not None
+        assert end.error.message == "the coordinator is shutting down: a new version"
     assert bridge.sent(effects, session) == [CancelQuery(QueryId("q")), Goodbye("a new version")]
     assert of(ce.CloseSession, effects) == [ce.CloseSession(session, ce.CloseReason.GOODBYE, "a new version")]
-    assert durable.state is W.UNREACHABLE  # it stays where it is
     bridge.log.clear()
     late = bridge.joins("w2", credit=None)
     assert of(ce.CloseSession, bridge.log) == [
         ce.CloseSession(late, ce.CloseReason.REFUSED, "this coordinator is shutting down: a new version")
     ]
     assert len(bridge.machine.roster) == 0
+
+
+# What a review found
+
+
+def test_a_late_worker_that_says_goodbye_is_given_nothing_first() -> None:
+    bridge = Bridge()
+    session = bridge.joins("w1")
+    bridge.advance(2.0, silent=[session])
+    assert bridge.session(session).state == "late"
+    work = bridge.submit(leaf())
+    effects = bridge.says(session, Goodbye("drained"))
+    assert bridge.assigned(effects) == []
+    assert (work.state, work.failures) == (W.PENDING, 0)
+
+
+def test_a_wait_limit_that_ended_while_the_coordinator_did_not_run_gets_some_grace() -> None:
+    bridge = Bridge()
+    bridge.open_query(wait_limit_s=5)
+    bridge.submit(leaf())
+    bridge.now += 60  # stopped for a minute
+    assert of(ce.EndQuery, bridge.settle()) == []
+    assert of(ce.EndQuery, bridge.advance(2.9)) == []
+    assert len(of(ce.EndQuery, bridge.advance(0.2))) == 1
+
+
+def _waits_where_it_failed(bridge: Bridge) -> tuple[SessionId, Work]:
+    first = bridge.joins("w1", credit=1)
+    work = bridge.submit(leaf("a"))
+    bridge.accepts(work)
+    bridge.says(first, CreditChanged(0), WorkFailed(work.current_id, PASSING))
+    assert (work.state, work.avoid) == (W.PENDING, "w1")
+    return first, work
+
+
+def test_a_work_that_waits_where_it_failed_goes_to_another_that_comes() -> None:
+    bridge = Bridge()
+    _, work = _waits_where_it_failed(bridge)
+    second = bridge.joins("w2", credit=1)
+    assert bridge.session_of(work) == second
+
+
+def test_a_work_that_waits_where_it_failed_moves_on_when_its_turn_comes_and_there_is_another() -> None:
+    bridge = Bridge()
+    first, work = _waits_where_it_failed(bridge)
+    second = bridge.joins("w2", credit=0)
+    bridge.says(first, CreditChanged(1))
+    assert work.state is W.PENDING  # w1 has credit, but it is not for this one
+    bridge.says(second, CreditChanged(1))
+    assert bridge.session_of(work) == second
+
+
+def test_a_work_that_failed_on_the_only_worker_goes_there_again() -> None:
+    bridge = Bridge()
+    first, work = _waits_where_it_failed(bridge)
+    bridge.says(first, CreditChanged(1))
+    assert bridge.session_of(work) == first
+
+
+def test_a_choosy_work_keeps_no_worker_from_what_comes_after_it() -> None:
+    bridge = Bridge()
+    first, work = _waits_where_it_failed(bridge)
+    bridge.joins("w2", credit=0)
+    bridge.says(first, CreditChanged(2))
+    other = bridge.submit(leaf("b", affinity="b"))
+    bridge.advance(0.2)
+    assert bridge.session_of(other) == first
+    assert work.state is W.PENDING

@@ -501,3 +501,21 @@ def test_a_silent_coordinator_is_found_at_any_time_of_day(beginning: float) -> N
         session = mate.opens()
         mate.advance(3.5, silent=[session])
         assert list(mate.machine.sessions()) == []
+
+
+def test_a_session_that_opens_after_the_drain_has_ended_is_told_goodbye() -> None:
+    mate = Mate()
+    mate.step(wv.DrainRequested())
+    mate.log.clear()
+    late = mate.opens("late")
+    assert mate.told(mate.log, late) == [Goodbye("drained")]
+    assert of(we.CloseSession, mate.log) == [we.CloseSession(late, "drained")]
+    assert list(mate.machine.sessions()) == []
+
+
+def test_progress_of_an_attempt_that_is_over_is_ignored() -> None:
+    mate = Mate()
+    session = mate.opens()
+    attempt = mate.assigned(leaf(), session)
+    mate.fails(attempt)
+    assert mate.step(wv.ExecutionProgressed(attempt.attempt_id, 0.5)) == []

@@ -117,6 +117,13 @@ class ArtifactLost:
 
 
 @dataclass(frozen=True, slots=True)
+class Deposed:
+    """Another coordinator leads, with a higher fence: all durable work here is its now, and reports to it."""
+
+    fence: Fence
+
+
+@dataclass(frozen=True, slots=True)
 class Throttled:
     """Spare me new work for a while; what I have goes on."""
 
@@ -214,6 +221,7 @@ WorkerMessage = (
     | WorkReturned
     | WorkCanceled
     | ArtifactLost
+    | Deposed
     | Throttled
     | Goodbye
 )

@@ -134,14 +134,15 @@ class Dispatcher:
                 idle_turns += 1
                 continue
             idle_turns = 0
-            if session.worker_id in self._hosts_of(work):
-                # Another of its group came here while it stood in this line.
+            if not self._suits(work, session):
                 self._leave_line(work)
                 self._find_home(work)
                 continue
             at_home = work.lines[0] is lane.homes[session.worker_id]
             self._counters["assigned_at_home" if at_home else "assigned_spilled"] += 1
             self._assign(work, session)
+        for lane in session.lanes:
+            self._place_choosy(lane, session)
         for lane in session.lanes:
             lane.credit_changed(session)
             self._arm_spill(lane)
@@ -191,11 +192,13 @@ class Dispatcher:
                 each.credit_changed(home)
         elif home is not None:
             line = lane.homes[home.worker_id]
-            if work.spec.pinned_to is None and work.spec.group is None and work.avoid is None:
+            if work.choosy:
+                self._stand_in_line(work, line, lane.choosy)
+            elif work.spec.pinned_to is not None:
+                self._stand_in_line(work, line)
+            else:
                 self._stand_in_line(work, line, lane.common)
                 self._arm_spill(lane)
-            else:
-                self._stand_in_line(work, line)
         elif work.spec.pinned_to is not None:
             self._stand_in_line(work, lane.pinned.setdefault(work.spec.pinned_to, Line()))
         elif lane.members:
@@ -204,6 +207,18 @@ class Dispatcher:
             if not lane.backlog:
                 lane.backlog.append(Line())
             self._stand_in_line(work, lane.backlog[-1])
+
+    def _suits(self, work: Work, session: Session) -> bool:
+        """Whether a worker may have it: none of its group is there, nor did it fail there last, if there are others."""
+        if session.worker_id in self._hosts_of(work):
+            return False
+        return work.avoid != session.worker_id or len(work.lane.members) == 1
+
+    def _place_choosy(self, lane: Lane, session: Session) -> None:
+        """A worker has credit to spare, and may be what a choosy work is waiting for."""
+        while session.free > 0 and (work := lane.choosy.head()) is not None and self._suits(work, session):
+            self._counters["assigned_spilled"] += 1
+            self._assign(work, session)
 
     def _home(self, work: Work) -> Session | None:
         spec, members = work.spec, work.lane.members

@@ -27,6 +27,7 @@ class Lane:
         "backlog",
         "backlog_timer",
         "blocked",
+        "choosy",
         "common",
         "homes",
         "idle",
@@ -46,6 +47,8 @@ class Lane:
         """Members with credit to spare."""
         self.homes: dict[WorkerId, Line] = {}
         self.common = Line()
+        self.choosy = Line()
+        """Works that wait at home and may go elsewhere, but not anywhere."""
         self.backlog: deque[Line] = deque()
         """Works to be placed as soon as there is a worker."""
         self.blocked = Line()

@@ -70,13 +70,11 @@ class Ledger:
             self.dispatch.place(work)
 
     def restore(self, spec: WorkSpec, worker_id: WorkerId | None, number: int) -> None:
+        if spec.policy.binding is not Binding.DURABLE:
+            raise ValueError(f"work {spec.key.work_id} was bound to a session; only durable work is restored")
         work = self._enter(spec)
         if work is None:
             return
-        if not work.durable:
-            raise ValueError(
-                f"work {spec.key.work_id} is bound to a session that is gone; only durable work is restored"
-            )
         work.number = number
         if worker_id is None:
             self.dispatch.place(work)
@@ -107,8 +105,7 @@ class Ledger:
         self._cancel_fetches(work)
         if work.current is not None:
             self._close(work.current)
-        query.unfinished -= 1
-        self._end_if_finished(query)
+        self._finished(work)
 
     def wait_ended(self, lane: LaneKey, query_id: QueryId, who_is_there: str) -> None:
         """No worker came in the time that the query gave."""
@@ -134,6 +131,9 @@ class Ledger:
 
     def progressed(self, session: Session, attempt_id: AttemptId, fraction: float) -> None:
         if attempt_id in session.attempts:
+            work = session.attempts[attempt_id].work
+            if work.durable:
+                work.failures = 0  # it gets on, however often it had to start before
             self._desk.do(ReportProgress(attempt_id, fraction))
         elif attempt_id not in session.closing:
             raise PeerError(f"progress of {attempt_id}, which is not on this session")
@@ -147,11 +147,11 @@ class Ledger:
             attempt.work.query.fetches[attempt_id] = None
             self._desk.do(FetchArtifact(attempt_id, attempt.worker_id, artifact))
 
-    def rejected(self, session: Session, attempt_id: AttemptId, *, final: WorkError | None) -> None:
+    def rejected(self, session: Session, attempt_id: AttemptId) -> None:
         attempt = self._heard_end(session, attempt_id, WorkTrigger.REJECT)
         if attempt is not None:
             self._desk.counters["rejected"] += 1
-            self._retry(attempt, WorkTrigger.REJECT, final)
+            self._retry(attempt, WorkTrigger.REJECT, None)
         self.dispatch.credit_changed(session)
 
     def returned(self, session: Session, attempt_id: AttemptId) -> None:
@@ -232,39 +232,51 @@ class Ledger:
 
     def worker_back(self, session: Session, holdings: Iterable[Holding]) -> None:
         """A worker has registered with what it still holds; the rest of what it had is lost."""
-        waiting = self._unreachable.pop(session.worker_id, {})
         for holding in holdings:
-            attempt = waiting.pop(holding.attempt, None)
+            attempt = self._unreachable.get(session.worker_id, {}).get(holding.attempt)
             if attempt is not None:
                 self._resume(attempt, session, holding.state)
             elif self._owns_durable and holding.attempt not in session.attempts:
                 self._cancel_unknown(session, holding.attempt)
-        for attempt in waiting.values():
-            self._desk.deadlines.cancel(LeaseTimer(attempt.attempt_id))
-            self._retry(attempt, WorkTrigger.LOSE, None)
+        error = WorkError(ErrorCode.UNAVAILABLE, f"worker {session.worker_id} came back without it")
+        for attempt in list(self._unreachable.get(session.worker_id, {}).values()):
+            if not attempt.work.query.ended:
+                self._take_from_unreachable(attempt)
+                self._retry(attempt, WorkTrigger.LOSE, error)
 
     def lease_ended(self, attempt_id: AttemptId) -> None:
         query = self._queries[attempt_id.key.query_id]
         attempt = query.live[attempt_id]
         self._take_from_unreachable(attempt)
-        self._retry(attempt, WorkTrigger.LEASE_END, None)
+        error = WorkError(ErrorCode.UNAVAILABLE, f"worker {attempt.worker_id} did not come back in time")
+        self._retry(attempt, WorkTrigger.LEASE_END, error)
+
+    def let_go(self, reason: str, outcome: Outcome) -> None:
+        """Durable work is no longer ours: another coordinator leads, or we leave. It goes on where it is."""
+        self._owns_durable = False
+        error = WorkError(ErrorCode.UNAVAILABLE, reason)
+        for query in [query for query in self._queries.values() if query.durable]:
+            self._end(query, outcome, error, canceling=False)
 
     # Inside: attempts
 
     def _enter(self, spec: WorkSpec) -> Work | None:
         query = self._queries.get(spec.key.query_id)
+        durable = spec.policy.binding is Binding.DURABLE
         if query is None:
             self._desk.do(RefuseWork(spec.key, "its query has ended"))
         elif query.sealed:
             self._desk.do(RefuseWork(spec.key, "its query was sealed"))
         elif spec.key in query.works:
             self._desk.do(RefuseWork(spec.key, "it was submitted before"))
-        elif spec.policy.binding is Binding.DURABLE and not self._owns_durable:
+        elif durable and not self._owns_durable:
             self._desk.do(RefuseWork(spec.key, "it is durable, and this coordinator does not lead"))
+        elif query.works and query.durable != durable:
+            self._desk.do(RefuseWork(spec.key, "durable work and work of a session do not mix in one query"))
         else:
             work = query.works[spec.key] = Work(spec, query, self.dispatch.lane_for(spec))
             query.unfinished += 1
-            query.durable = query.durable or work.durable
+            query.durable = durable
             return work
         return None
 
@@ -357,7 +369,7 @@ class Ledger:
             self._give_up(work, error)
         elif error is not None and work.failures >= work.spec.policy.max_failures:
             message = f"work {work.key.work_id} failed {work.failures} times, the last time: {error.message}"
-            self._give_up(work, WorkError(ErrorCode.ATTEMPTS_EXHAUSTED, message, retryable=False))
+            self._give_up(work, WorkError(ErrorCode.ATTEMPTS_EXHAUSTED, message))
         else:
             self._report(work, None)
             self.dispatch.place(work)
@@ -379,7 +391,6 @@ class Ledger:
     # Inside: results
 
     def _commit(self, work: Work, attempt_id: AttemptId) -> None:
-        query = work.query
         if work.state is WorkState.PENDING:
             self.dispatch.withdraw(work)
         self._move(work, WorkTrigger.COMMIT)
@@ -396,8 +407,7 @@ class Ledger:
             else:
                 self._close(attempt)
         self._report(work, None)
-        query.unfinished -= 1
-        self._end_if_finished(query)
+        self._finished(work)
 
     def _serve(self, work: Work, attempt_id: AttemptId) -> None:
         attempt, session = work.current, work.current.session if work.current is not None else None
@@ -405,7 +415,10 @@ class Ledger:
             self._desk.do(DropResult(attempt_id))
             return
         self._move(work, WorkTrigger.SERVE)
-        self._desk.do(DeliverResult(attempt_id))
+        work.failures = 0
+        # Its acknowledgement may have been lost with the session: then it was delivered before.
+        self._desk.do(DropResult(attempt_id) if work.served == attempt_id.number else DeliverResult(attempt_id))
+        work.served = attempt_id.number
         self._acknowledge(attempt, session)
         self._give_back_credit(attempt, session)
         self._report(work, attempt)
@@ -439,7 +452,7 @@ class Ledger:
             del self._unreachable[attempt.worker_id]
 
     def _resume(self, attempt: Attempt, session: Session, state: HeldState) -> None:
-        self._desk.deadlines.cancel(LeaseTimer(attempt.attempt_id))
+        self._take_from_unreachable(attempt)
         serving = state is HeldState.SERVING
         self._move(attempt.work, WorkTrigger.RESUME_SERVING if serving else WorkTrigger.RESUME)
         attempt.session = session
@@ -454,11 +467,19 @@ class Ledger:
 
     # Inside: queries
 
+    def _finished(self, work: Work) -> None:
+        """A work has come to its end. A durable query lives long, and keeps no record of what has ended."""
+        query = work.query
+        query.unfinished -= 1
+        if work.durable:
+            del query.works[work.key]
+        self._end_if_finished(query)
+
     def _end_if_finished(self, query: Query) -> None:
         if query.sealed and not query.unfinished and not query.ended:
             self._end(query, Outcome.SUCCEEDED, None)
 
-    def _end(self, query: Query, outcome: Outcome, error: WorkError | None) -> None:
+    def _end(self, query: Query, outcome: Outcome, error: WorkError | None, *, canceling: bool = True) -> None:
         query.ended = True
         del self._queries[query.query_id]
         self.dispatch.forget(query)
@@ -472,8 +493,11 @@ class Ledger:
             if out_of_reach:
                 self._take_from_unreachable(attempt)
             elif attempt.session is not None:
+                if canceling:
+                    sessions[attempt.session] = None
+                else:
+                    self._give_back_credit(attempt, attempt.session)
                 self._await_end(attempt, attempt.session)
-                sessions[attempt.session] = None
         for session in sessions:
             self._desk.send(session, CancelQuery(query.query_id))
         for attempt_id in query.fetches:

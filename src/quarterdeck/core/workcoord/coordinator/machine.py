@@ -18,7 +18,7 @@ from typing import assert_never
 from quarterdeck.core.ids import CoordinatorId, Fence, SessionId
 from quarterdeck.core.workcoord.coordinator import events as ev
 from quarterdeck.core.workcoord.coordinator.desk import Desk
-from quarterdeck.core.workcoord.coordinator.effects import CloseReason, Effect
+from quarterdeck.core.workcoord.coordinator.effects import CloseReason, Effect, Outcome
 from quarterdeck.core.workcoord.coordinator.invariants import claims
 from quarterdeck.core.workcoord.coordinator.ledger import Ledger
 from quarterdeck.core.workcoord.coordinator.records import Session
@@ -35,6 +35,7 @@ from quarterdeck.core.workcoord.invariants import insist
 from quarterdeck.core.workcoord.messages import (
     ArtifactLost,
     CreditChanged,
+    Deposed,
     DrainRequest,
     Goodbye,
     Holdings,
@@ -163,7 +164,8 @@ class CoordinatorMachine:
             self.counters["messages_of_old_sessions"] += 1
             return
         try:
-            self.roster.heard(session)
+            if not isinstance(message, Goodbye):  # one that was late would be given work, to lose it at once
+                self.roster.heard(session)
             self._take(session, message)
         except PeerError as error:
             self.counters["protocol_errors"] += 1
@@ -193,6 +195,8 @@ class CoordinatorMachine:
                 self.ledger.artifact_lost(session, attempt, reason)
             case CreditChanged(credit):
                 self.roster.credit(session, credit)
+            case Deposed():
+                self.roster.deposed(session)
             case Throttled(for_s):
                 self.roster.throttle(session, for_s)
             case Goodbye(reason):
@@ -209,6 +213,10 @@ class CoordinatorMachine:
         if self._desk.now - at > self.config.liveness.interval_s:
             self.counters["own_pauses"] += 1
             self.roster.own_pause()
+            if isinstance(timer, LeaseTimer | WaitTimer):
+                # Whoever they wait for may have come while we did not run, and stand in the queue of events.
+                self._desk.deadlines.set(timer, self._desk.now + self.config.liveness.lost_after_s)
+                return
         match timer:
             case SessionTimer(session_id):
                 self.roster.session_timer(session_id)
@@ -228,9 +236,10 @@ class CoordinatorMachine:
     def _shutdown_requested(self, reason: str) -> None:
         """Interactive queries are canceled, workers are told goodbye; durable work stays where it is."""
         self._shut_down = reason
+        why = f"the coordinator is shutting down: {reason}"
+        self.ledger.let_go(why, Outcome.CANCELED)
         for query in list(self.ledger.queries()):
-            if not query.durable:
-                self.ledger.cancel_query(query.query_id, f"the coordinator is shutting down: {reason}")
+            self.ledger.cancel_query(query.query_id, why)
         for session in list(self.roster.sessions()):
             self._desk.send(session, Goodbye(reason))
             self.roster.break_off(session, CloseReason.GOODBYE, reason)

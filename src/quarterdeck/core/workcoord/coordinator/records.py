@@ -44,6 +44,9 @@ class Work:
     number: int = 0
     """The number of the latest attempt."""
     failures: int = 0
+    """Since it last got anywhere."""
+    served: int = 0
+    """The attempt whose held result was delivered; 0 for none."""
     current: "Attempt | None" = None
     avoid: WorkerId | None = None
     """Where it failed last: not there again while there is another."""
@@ -60,6 +63,11 @@ class Work:
     def current_id(self) -> AttemptId:
         """Names the latest attempt, current or not."""
         return AttemptId(self.key, self.number)
+
+    @property
+    def choosy(self) -> bool:
+        """It may not go to just any worker, so it does not wait in the common line."""
+        return self.spec.pinned_to is None and (self.spec.group is not None or self.avoid is not None)
 
     @property
     def durable(self) -> bool:

@@ -7,10 +7,15 @@ given work, exactly while it is accepting.
 from collections import Counter
 from collections.abc import Iterator
 
-from quarterdeck.core.errors import ErrorCode
 from quarterdeck.core.ids import SessionId, WorkerId
 from quarterdeck.core.workcoord.coordinator.desk import Desk
-from quarterdeck.core.workcoord.coordinator.effects import CloseReason, CloseSession, SendToWorker, WarnOfSilence
+from quarterdeck.core.workcoord.coordinator.effects import (
+    CloseReason,
+    CloseSession,
+    Outcome,
+    SendToWorker,
+    WarnOfSilence,
+)
 from quarterdeck.core.workcoord.coordinator.ledger import Ledger
 from quarterdeck.core.workcoord.coordinator.records import Session
 from quarterdeck.core.workcoord.coordinator.tables import WORKER_TABLE, WorkerState, WorkerTrigger
@@ -24,7 +29,7 @@ from quarterdeck.core.workcoord.messages import (
     Registered,
     RejectReason,
 )
-from quarterdeck.core.workcoord.model import AttemptId, Holding, LivenessPolicy, WorkError, WorkerStatus
+from quarterdeck.core.workcoord.model import AttemptId, Holding, LivenessPolicy, WorkerStatus
 from quarterdeck.core.workcoord.peer import PeerError
 
 _NOT_ACCEPTING = WorkerStatus(accepting_work=False)
@@ -135,13 +140,16 @@ class Roster:
 
     def reject(self, session: Session, attempt: AttemptId, reason: RejectReason) -> None:
         """A worker that rejects is out of rotation until it says that it accepts: no work goes to and fro."""
-        final = None
         if reason is RejectReason.FENCED:
-            message = f"worker {session.worker_id} obeys another leader; ask that one"
-            final = WorkError(ErrorCode.UNAVAILABLE, message, retryable=False)
+            self.deposed(session)  # first: its work must not be given to another worker that does not know yet
         else:
             self._apply_status(session, _DRAINING if reason is RejectReason.DRAINING else _NOT_ACCEPTING)
-        self._ledger.rejected(session, attempt, final=final)
+        self._ledger.rejected(session, attempt)
+
+    def deposed(self, session: Session) -> None:
+        """A worker obeys another leader: that one has our durable work now."""
+        self._desk.counters["depositions"] += 1
+        self._ledger.let_go(f"worker {session.worker_id} obeys another leader; ask that one", Outcome.FAILED)
 
     # Time
 

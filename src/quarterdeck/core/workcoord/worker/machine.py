@@ -28,6 +28,7 @@ from quarterdeck.core.workcoord.messages import (
     CoordinatorMessage,
     CreditChanged,
     CreditConfirmed,
+    Deposed,
     DrainRequest,
     Goodbye,
     Holdings,
@@ -167,8 +168,8 @@ class WorkerMachine:
             case ev.ExecutionStopped(attempt_id):
                 self._execution_ended(self._attempts[attempt_id], AttemptTrigger.STOP, WorkCanceled(attempt_id))
             case ev.ExecutionProgressed(attempt_id, fraction):
-                attempt = self._attempts[attempt_id]
-                if attempt.state is AttemptState.RUNNING:
+                attempt = self._attempts.get(attempt_id)
+                if attempt is not None and attempt.state is AttemptState.RUNNING:
                     self._tell(attempt, WorkProgressed(attempt_id, fraction))
             case ev.ResultEvicted(attempt_id):
                 if attempt_id in self._attempts:
@@ -204,6 +205,10 @@ class WorkerMachine:
             PeerWatch.begin(registered.liveness, self._now),
         )
         self._sessions[session.session_id] = session
+        if self._finished:
+            self._send(session, Goodbye("drained"))
+            self._break_off(session, "drained")
+            return
         self._deadlines.set(SessionTimer(session.session_id), session.watch.next_beat)
         self._follow_leader(session)
         self._share_credit()
@@ -288,9 +293,14 @@ class WorkerMachine:
 
     def _follow_leader(self, session: Session) -> None:
         """Durable work reports to whoever leads: the session with the highest fence seen."""
+        if 0 < session.fence < self._fence:
+            self._send(session, Deposed(self._fence))
         if session.fence < self._fence or not session.fence:
             return
         self._fence = session.fence
+        for other in self._sessions.values():
+            if 0 < other.fence < self._fence:
+                self._send(other, Deposed(self._fence))
         self._send(session, Holdings(self.holdings()))
         for attempt in self._attempts.values():
             if attempt.durable and attempt.state not in _NOT_HELD:
