@@ -26,7 +26,7 @@ def on_network(play: Play) -> Callable[[], None]:
         for seed in range(8):
             loop = SimulatedLoop(random.Random(seed), time_limit_s=1000.0)
             try:
-                loop.run_until_complete(play(SimulatedNetwork(loop, random.Random(seed))))
+                loop.run_until_complete(play(SimulatedNetwork(loop, random.Random(seed), window=64)))
             finally:
                 loop.close()
 

@@ -7,6 +7,7 @@ from quarterdeck.core.workcoord import policies
 from quarterdeck.core.workcoord.coordinator import effects as ef
 from quarterdeck.core.workcoord.coordinator import events as ev
 from quarterdeck.core.workcoord.coordinator.tables import WorkState
+from quarterdeck.core.workcoord.messages import AssignWork
 from quarterdeck.core.workcoord.model import WorkKey, WorkKind, WorkSpec
 from quarterdeck.crew.coordinator import CoordinatorDriver
 from quarterdeck.simulation.scenario import Scenario
@@ -55,6 +56,10 @@ class Catalog:
             del self.rows[key]
         return key
 
+    def refuse(self, effects: list[ef.Effect]) -> None:
+        """A leader that was replaced cannot write here; so what it would send after writing is not sent."""
+        effects[:] = [effect for effect in effects if not _assigns_durable(effect)]
+
     def note(self, effects: list[ef.Effect]) -> None:
         """Written down before anything else is done with the step: its effects have not been executed yet."""
         for effect in effects:
@@ -64,3 +69,11 @@ class Catalog:
                     del self.rows[effect.attempt.key]
                 row.number = effect.attempt.number
                 row.worker_id = None if effect.state is WorkState.PENDING else effect.worker_id
+
+
+def _assigns_durable(effect: ef.Effect) -> bool:
+    match effect:
+        case ef.SendToWorker(_, AssignWork(spec)):
+            return spec.key.query_id == DURABLE_QUERY
+        case _:
+            return False

@@ -93,6 +93,23 @@ class Drain:
 
 
 @dataclass(frozen=True, slots=True)
+class Shutdown:
+    """A coordinator is told to stop: it says goodbye, ends, and starts again after a while."""
+
+    at_s: float
+    host: str
+    down_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """A coordinator starts anew as the leader, and takes up the durable work; the old leader has not heard of it."""
+
+    at_s: float
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
 class NotAccepting:
     """A worker takes no new work for a while."""
 
@@ -135,6 +152,8 @@ Fault: TypeAlias = (
     | SlowPeer
     | ClockJump
     | Drain
+    | Shutdown
+    | Handover
     | NotAccepting
     | Pressure
     | Eviction
@@ -150,6 +169,8 @@ FAULTS: dict[str, type[Fault]] = {
     "slow-peer": SlowPeer,
     "clock-jump": ClockJump,
     "drain": Drain,
+    "shutdown": Shutdown,
+    "handover": Handover,
     "not-accepting": NotAccepting,
     "pressure": Pressure,
     "eviction": Eviction,

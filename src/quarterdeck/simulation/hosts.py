@@ -192,14 +192,23 @@ class CoordinatorHost(Host):
     driver: CoordinatorDriver[WorkKey]
     machine: CoordinatorMachine
 
-    def __init__(self, world: "World", name: str, *, leads: bool) -> None:
+    def __init__(self, world: "World", name: str) -> None:
         super().__init__(world, name)
-        self.leads = leads
+        self.fence = Fence(0)
+        self.back_after_s = 0.0
+
+    @property
+    def leads(self) -> bool:
+        """Whether it is the newest leader; an older one may not know yet that it no longer is."""
+        return self.fence == self.world.fence
 
     def start(self) -> None:
         super().start()
-        fence = Fence(self.starts if self.leads else 0)
-        self.machine = CoordinatorMachine(CoordinatorConfig(CoordinatorId(self.process.name), fence=fence))
+        self.fence = Fence(0)
+        if self.world.leader == self.name:
+            self.world.fence += 1
+            self.fence = Fence(self.world.fence)
+        self.machine = CoordinatorMachine(CoordinatorConfig(CoordinatorId(self.process.name), fence=self.fence))
         fetcher = SimulatedFetcher(self)
         self.driver = CoordinatorDriver(
             self.machine, clock=self.clock, ids=SessionIds(self.process.name), fetcher=fetcher, observer=self
@@ -213,7 +222,10 @@ class CoordinatorHost(Host):
             self.stay_connected(self.world.scenario.worker_hosts, self.driver.serve)
         else:
             self.listen(self.driver.serve)
+        process = self.process
         await self.driver.run()
+        self.world.note(f"{self.name} exits")
+        self.world.exited(self, process)
 
     def exit(self) -> None:
         super().exit()
@@ -225,7 +237,10 @@ class CoordinatorHost(Host):
         return self.alive and self.machine.roster.of_worker(WorkerId(worker)) is not None
 
     def stepped(self, event: cev.Event, effects: list[cef.Effect]) -> None:
-        self.world.catalog.note(effects)
+        if self.leads:
+            self.world.catalog.note(effects)
+        else:
+            self.world.catalog.refuse(effects)
         self.world.watcher.coordinator_stepped(self, self.machine, event, effects)
 
     async def consume(self, handle: QueryHandle[WorkKey]) -> None:

@@ -15,8 +15,6 @@ from quarterdeck.crew.ports import Envelope, Link, LinkClosedError
 from quarterdeck.simulation.loop import SimulatedLoop
 
 _LATENCY_S = (0.0002, 0.004)
-_WINDOW = 4
-"""Envelopes on their way or unread before a sender has to wait."""
 _CONNECT_TIMEOUT_S = 2.0
 
 
@@ -50,7 +48,7 @@ class SimulatedLink:
         return self._peer
 
     async def send(self, envelope: Envelope) -> None:
-        while self.closed is None and self.backlog() >= _WINDOW:
+        while self.closed is None and self.backlog() >= self._network.window:
             self.room = asyncio.get_running_loop().create_future()
             await self.room
         if self.closed is not None:
@@ -113,7 +111,9 @@ class Connection:
 class SimulatedNetwork:
     """Hosts have names. A host listens or not; what connects two hosts can be slowed, stalled and broken."""
 
-    def __init__(self, loop: SimulatedLoop, chance: random.Random) -> None:
+    def __init__(self, loop: SimulatedLoop, chance: random.Random, window: int = 4) -> None:
+        self.window = window
+        """Envelopes on their way or unread before a sender has to wait. Few, so that senders often do."""
         self._loop = loop
         self._chance = chance
         self._context = loop.context_of(None)

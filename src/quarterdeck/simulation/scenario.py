@@ -15,12 +15,14 @@ from quarterdeck.simulation.faults import (
     Drain,
     Eviction,
     Fault,
+    Handover,
     LostReply,
     NotAccepting,
     Partition,
     Pause,
     Pressure,
     Reply,
+    Shutdown,
     SlowPeer,
     hosts_of,
 )
@@ -183,6 +185,10 @@ def _fault(chance: random.Random, scenario: Scenario, kind: str) -> Fault:
             return ClockJump(at_s, victim, round(chance.choice((-4.0, -0.5, 0.5, 4.0, 30.0)) * chance.random(), 4))
         case "drain":
             return Drain(at_s, worker, chance.choice((None, coordinator)), short_s)
+        case "shutdown":
+            return Shutdown(at_s, coordinator, short_s)
+        case "handover":
+            return Handover(at_s, coordinator)
         case "not-accepting":
             return NotAccepting(at_s, worker, short_s)
         case "pressure":

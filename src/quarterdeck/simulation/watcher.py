@@ -27,6 +27,7 @@ from quarterdeck.core.workcoord.model import AttemptId, WorkError, WorkKey
 from quarterdeck.core.workcoord.worker import WorkerMachine
 from quarterdeck.core.workcoord.worker import effects as wef
 from quarterdeck.core.workcoord.worker import events as wev
+from quarterdeck.simulation.catalog import DURABLE_QUERY
 from quarterdeck.simulation.loop import SimulatedLoop
 from quarterdeck.simulation.process import Process, ProcessState
 from quarterdeck.simulation.trace import Trace
@@ -192,6 +193,8 @@ class Watcher:
     ) -> None:
         closing = {attempt for session in machine.roster.sessions() for attempt in session.closing}
         for attempt in closing - self._closing.get(host, set()):
+            if attempt.key.query_id == DURABLE_QUERY:
+                continue  # a leader that was replaced lets go of it, and it runs on
             told = [effect.message for effect in effects if isinstance(effect, cef.SendToWorker)]
             if CancelWork(attempt) not in told and CancelQuery(attempt.key.query_id) not in told:
                 raise self.violated(f"{attempt} was given up and its worker not told", attempt.key.work_id)

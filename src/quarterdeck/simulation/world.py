@@ -86,9 +86,11 @@ class World:
         self.network = SimulatedNetwork(loop, seeded(scenario.seed, "network"))
         self.watcher = Watcher(loop, trace)
         self.catalog = Catalog(scenario)
-        self.coordinators = {
-            name: CoordinatorHost(self, name, leads=name == "c0") for name in scenario.coordinator_hosts
-        }
+        self.leader = "c0"
+        """Who owns the durable work, or will when it starts."""
+        self.fence = 0
+        """Of the newest leader."""
+        self.coordinators = {name: CoordinatorHost(self, name) for name in scenario.coordinator_hosts}
         self.workers = {WorkerId(name): WorkerHost(self, name) for name in scenario.worker_hosts}
         self._loads: dict[WorkKey, WorkLoad] = {}
         self._failures: Counter[WorkKey] = Counter()
@@ -126,9 +128,13 @@ class World:
         ]
         if left or host.artifacts:
             raise self.watcher.violated(f"{host.name} exits and leaves {left or list(host.artifacts)}")
+        self.exited(host, process)
+
+    def exited(self, host: CoordinatorHost | WorkerHost, process: Process) -> None:
+        """A process ended by itself; it is gone with its last callback, and starts again after a while."""
         self.loop.call_soon(self._take_away, host, process, context=self.loop.context_of(None))
 
-    def _take_away(self, host: WorkerHost, process: Process) -> None:
+    def _take_away(self, host: CoordinatorHost | WorkerHost, process: Process) -> None:
         if host.process is process and host.alive:
             self._collect_moves(host)
             host.exit()
@@ -211,7 +217,7 @@ class World:
 
     async def _drop_durable(self, at_s: float) -> None:
         await asyncio.sleep(at_s)
-        key, leader = self.catalog.drop_one(), self.coordinators["c0"]
+        key, leader = self.catalog.drop_one(), self.coordinators[self.leader]
         if key is not None and leader.alive:
             event, context = cev.WorkCancelRequested(key), self.loop.context_of(leader.process)
             self.loop.call_soon(leader.driver.apply, event, context=context)
@@ -248,6 +254,10 @@ class World:
                 self._host(name).clock.ahead_s += by_s
             case f.Drain(_, name, by, down_s):
                 self._drain(self.workers[WorkerId(name)], by, down_s)
+            case f.Shutdown(_, name, down_s):
+                self._shut_down(self.coordinators[name], down_s)
+            case f.Handover(_, name):
+                self._hand_over(self.coordinators[name])
             case f.NotAccepting(_, name, for_s):
                 await self._stop_accepting(self.workers[WorkerId(name)], for_s)
             case f.Pressure(_, name, for_s):
@@ -280,6 +290,19 @@ class World:
                 WorkerId(host.name),
                 context=self.loop.context_of(coordinator.process),
             )
+
+    def _shut_down(self, host: CoordinatorHost, down_s: float) -> None:
+        host.back_after_s = down_s
+        if host.alive:
+            context = self.loop.context_of(host.process)
+            self.loop.call_soon(host.driver.stop, "maintenance", context=context)
+
+    def _hand_over(self, host: CoordinatorHost) -> None:
+        self.leader = host.name
+        if host.alive:
+            self._collect_moves(host)
+            host.kill()
+            host.start()
 
     async def _stop_accepting(self, host: WorkerHost, for_s: float) -> None:
         for accepting in (False, True):

@@ -578,3 +578,19 @@ def test_an_old_leader_hears_that_another_leads() -> None:
     back = mate.opens("back", fence=1)
     assert of(Deposed, mate.told(mate.log, back)) == [Deposed(Fence(2))]
     assert of(Holdings, mate.told(mate.log, back)) == []
+
+
+def test_what_is_lost_between_a_registration_and_its_answer_is_not_told_as_held() -> None:
+    """Found by the simulator: a coordinator that was paused answered a registration seconds later, and believed for ever
+    that an epoch was served which had been evicted meanwhile."""
+    mate = Mate()
+    session = mate.opens("old", fence=1)
+    attempt = mate.assigned(epoch(), session)
+    mate.succeeds(attempt)
+    mate.acknowledged(attempt, session)
+    mate.loses(session)
+    mate.machine.registration()  # sent, and not answered yet
+    mate.evicts(attempt)
+    mate.log.clear()
+    answered = mate.opens("new", fence=1)
+    assert of(Holdings, mate.told(mate.log, answered)) == [Holdings(())]
