@@ -58,6 +58,8 @@ class Story:
     """State, worker and attempt of each."""
     lines: list[str] = field(default_factory=list[str])
     sessions: dict[str, str] = field(default_factory=dict[str, str])
+    gone: set[str] = field(default_factory=set[str])
+    """Sessions that ended with a goodbye."""
     moved: list[str] = field(default_factory=list[str])
 
     def tell(self, entry: Entry) -> Iterator[str]:
@@ -74,10 +76,14 @@ class Story:
             case ev.SessionOpened(session_id, register):
                 self.sessions[session_id] = register.worker.worker_id
                 yield f"{register.worker.worker_id} registers with the coordinator"
-            case ev.SessionLost(session_id, reason) if entry.effects:
+            case ev.SessionLost(session_id, reason) if session_id not in self.gone:
+                self._lost(self.sessions[session_id])
                 yield f"the coordinator lost {self.sessions[session_id]} ({reason}): its works move at once"
+            case ev.MessageReceived(session_id, Goodbye(reason)):
+                self.gone.add(session_id)
+                yield f"{self.sessions[session_id]} says goodbye: {reason}"
             case ev.MessageReceived(_, message):
-                yield from self._heard(message)
+                self._heard(message)
             case ev.WorkSubmitted(spec):
                 self.works[spec.key.work_id] = ("waiting", "", 0)
             case _:
@@ -85,14 +91,17 @@ class Story:
         for effect in entry.effects:
             yield from self._done(effect)
 
-    def _heard(self, message: object) -> Iterator[str]:
+    def _lost(self, worker: str) -> None:
+        for work_id, (state, where, number) in self.works.items():
+            if where == worker and state != "done":
+                self.works[work_id] = ("waiting", "", number)
+
+    def _heard(self, message: object) -> None:
         match message:
             case WorkAccepted(attempt) | WorkProgressed(attempt):
                 self._now(attempt.key.work_id, "running")
             case WorkReady(attempt):
                 self._now(attempt.key.work_id, "ready")
-            case Goodbye(reason):
-                yield f"a worker says goodbye: {reason}"
             case _:
                 pass
 

@@ -96,8 +96,6 @@ class World:
         self._failures: Counter[WorkKey] = Counter()
         self._results: Counter[WorkKey] = Counter()
         self._withdrawn: set[WorkKey] = set()
-        self._asked: dict[QueryId, CoordinatorHost] = {}
-        self._healed = False
         self._met: Counter[str] = Counter()
         self._moves: Counter[tuple[StrEnum, StrEnum]] = Counter()
 
@@ -185,7 +183,6 @@ class World:
 
     async def _ask(self, host: CoordinatorHost, query_id: QueryId, load: QueryLoad) -> None:
         """Runs inside the coordinator's process, as the handler of a request would."""
-        self._asked[query_id] = host
         self.watcher.owners[query_id] = host
         self.watcher.submitted[query_id] = submitted = set[WorkKey]()
         handle = host.driver.open_query(query_id, load.wait_limit_s)
@@ -327,7 +324,6 @@ class World:
     # Healing
 
     def _heal(self, hosts: list[Host]) -> None:
-        self._healed = True
         self.note("everything heals")
         self.network.heal()
         for host in hosts:

@@ -581,8 +581,8 @@ def test_an_old_leader_hears_that_another_leads() -> None:
 
 
 def test_what_is_lost_between_a_registration_and_its_answer_is_not_told_as_held() -> None:
-    """Found by the simulator: a coordinator that was paused answered a registration seconds later, and believed for ever
-    that an epoch was served which had been evicted meanwhile."""
+    """Found by the simulator: a coordinator that was paused answered a registration seconds later, and believed for
+    ever that an epoch was served which had been evicted meanwhile."""
     mate = Mate()
     session = mate.opens("old", fence=1)
     attempt = mate.assigned(epoch(), session)
