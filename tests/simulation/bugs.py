@@ -7,12 +7,14 @@ from typing import Any
 from unittest.mock import patch
 
 from quarterdeck.core.deadlines import Deadlines
+from quarterdeck.core.workcoord.coordinator.desk import Desk
 from quarterdeck.core.workcoord.coordinator.dispatch import Dispatcher
 from quarterdeck.core.workcoord.coordinator.effects import DeliverResult
 from quarterdeck.core.workcoord.coordinator.ledger import Ledger
 from quarterdeck.core.workcoord.coordinator.roster import Roster
 from quarterdeck.core.workcoord.coordinator.tables import WorkerState, WorkState, WorkTrigger
 from quarterdeck.core.workcoord.coordinator.timers import WaitTimer
+from quarterdeck.core.workcoord.messages import CancelQuery
 from quarterdeck.core.workcoord.worker import WorkerMachine
 from quarterdeck.core.workcoord.worker import events as wev
 from quarterdeck.core.workcoord.worker.tables import AttemptState
@@ -204,6 +206,19 @@ def a_rejecting_worker_stays_in_rotation() -> AbstractContextManager[None]:
     return _changed(Roster, "_apply_status", change)
 
 
+def a_canceled_query_is_not_told() -> AbstractContextManager[None]:
+    """The end of a query does not reach the workers that have a part of it."""
+
+    def change(send: Method) -> Method:
+        def changed(desk: Any, session: Any, message: Any) -> None:
+            if not isinstance(message, CancelQuery):
+                send(desk, session, message)
+
+        return changed
+
+    return _changed(Desk, "send", change)
+
+
 @dataclass(frozen=True, slots=True)
 class Bug:
     make: Callable[[], AbstractContextManager[None]]
@@ -231,4 +246,5 @@ BUGS = (
     Bug(results_are_not_acknowledged, ("accused of breaking the protocol", "still has")),
     Bug(registers_too_early, ("still runs",)),
     Bug(a_rejecting_worker_stays_in_rotation, ("goes to and fro",)),
+    Bug(a_canceled_query_is_not_told, ("its worker not told",)),
 )
