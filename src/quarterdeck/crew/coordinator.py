@@ -27,6 +27,7 @@ from quarterdeck.crew.ports import (
     Message,
     ResultT,
 )
+from quarterdeck.crew.sessions import Sessions
 
 _HELLO_S = 5.0
 """How long a new connection may take to say who it is."""
@@ -95,25 +96,22 @@ class CoordinatorDriver(Generic[ResultT]):
         self._ids = ids
         self._fetcher = fetcher
         self._stepper: Stepper[ev.Event, ef.Effect] = Stepper(machine, clock, self._execute, ev.TimePassed(), observer)
-        self._conversations: dict[SessionId, Conversation] = {}
+        self._sessions = Sessions()
         self._queries: dict[QueryId, QueryHandle[ResultT]] = {}
         self._fetches: dict[AttemptId, asyncio.Task[ResultT | WorkError]] = {}
         self._fetched: dict[AttemptId, ResultT] = {}
         self._stopped = asyncio.Event()
-        self._alone = asyncio.Event()
-        self._alone.set()
         self._over = False
 
     async def run(self) -> None:
         """Lives until `stop`, or until it is canceled; fetches do not outlive it."""
         try:
             await self._stopped.wait()
-            await self._alone.wait()
+            await self._sessions.wait_none()
         finally:
             self._over = True
             self._stepper.stop()
-            for conversation in self._conversations.values():
-                conversation.link.close()
+            self._sessions.cut()
             for query_id, handle in self._queries.items():
                 handle.end(ef.EndQuery(query_id, ef.Outcome.CANCELED, _STOPPED))
             self._queries.clear()
@@ -165,19 +163,14 @@ class CoordinatorDriver(Generic[ResultT]):
             self.machine.counters["connections_without_registration"] += 1
             return False
         session_id = conversation.session_id = self._ids.session_id()
-        self._conversations[session_id] = conversation
-        self._alone.clear()
         reason = "the connection was given up"
-        try:
-            self.apply(ev.SessionOpened(session_id, register))
-            reason = await conversation.talk(lambda messages: self._take(session_id, messages))
-        finally:
-            if conversation.broke_protocol:
-                self.machine.counters["protocol_errors"] += 1
-            self.apply(ev.SessionLost(session_id, reason))
-            del self._conversations[session_id]
-            if not self._conversations:
-                self._alone.set()
+        with self._sessions.held_open(session_id, conversation):
+            try:
+                self.apply(ev.SessionOpened(session_id, register))
+                reason = await conversation.talk(lambda messages: self._take(session_id, messages))
+            finally:
+                self.machine.counters["protocol_errors"] += conversation.broke_protocol
+                self.apply(ev.SessionLost(session_id, reason))
         return True
 
     async def _hear_registration(self, conversation: Conversation) -> Register:
@@ -198,13 +191,9 @@ class CoordinatorDriver(Generic[ResultT]):
     def _execute(self, effect: ef.Effect) -> None:
         match effect:
             case ef.SendToWorker(session_id, message):
-                conversation = self._conversations.get(session_id)
-                if conversation is not None:
-                    conversation.send(message)
+                self._sessions.send(session_id, message)
             case ef.CloseSession(session_id):
-                conversation = self._conversations.get(session_id)
-                if conversation is not None:
-                    conversation.finish()
+                self._sessions.finish(session_id)
             case ef.FetchArtifact(attempt, worker_id, artifact):
                 self._start_fetch(attempt, worker_id, artifact)
             case ef.CancelFetch(attempt):

@@ -24,6 +24,7 @@ from quarterdeck.crew.ports import (
     LinkClosedError,
     Message,
 )
+from quarterdeck.crew.sessions import Sessions
 
 _WELCOME_S = 5.0
 """How long a coordinator may take to answer a registration."""
@@ -43,7 +44,7 @@ class WorkerDriver:
         self.machine = machine
         self._executor = executor
         self._stepper: Stepper[ev.Event, ef.Effect] = Stepper(machine, clock, self._execute, ev.TimePassed(), observer)
-        self._conversations: dict[SessionId, Conversation] = {}
+        self._sessions = Sessions()
         self._uncleared: dict[str, dict[SessionId, asyncio.Event]] = {}
         """The sessions with each peer for which something may still run; set when nothing does."""
         self._with_peer: dict[str, Conversation] = {}
@@ -53,22 +54,19 @@ class WorkerDriver:
         self._stopping: set[AttemptId] = set()
         self._drops: set[asyncio.Task[None]] = set()
         self._drained = asyncio.Event()
-        self._alone = asyncio.Event()
-        self._alone.set()
         self._over = False
 
     async def run(self) -> None:
         """Lives until it is drained, or canceled; executions do not outlive it."""
         try:
             await self._drained.wait()
-            await self._alone.wait()
+            await self._sessions.wait_none()
             while left := [*self._executions.values(), *self._drops]:
                 await asyncio.wait(left)
         finally:
             self._over = True
             self._stepper.stop()
-            for conversation in self._conversations.values():
-                conversation.link.close()
+            self._sessions.cut()
             await cancel_all([*self._executions.values(), *self._drops])
 
     def drain(self) -> None:
@@ -120,25 +118,20 @@ class WorkerDriver:
             self.machine.counters["registrations_failed"] += 1
             return False
         session_id = registered.session_id
-        self._conversations[session_id] = conversation
-        self._alone.clear()
         self._uncleared.setdefault(peer, {})[session_id] = asyncio.Event()
-        try:
-            self.apply(ev.SessionOpened(registered))
-            await conversation.talk(lambda messages: self._take(session_id, messages))
-        finally:
-            if conversation.broke_protocol:
-                self.machine.counters["protocol_errors"] += 1
-            self.apply(ev.SessionLost(session_id))
-            del self._conversations[session_id]
-            if not self._conversations:
-                self._alone.set()
+        with self._sessions.held_open(session_id, conversation):
+            try:
+                self.apply(ev.SessionOpened(registered))
+                await conversation.talk(lambda messages: self._take(session_id, messages))
+            finally:
+                self.machine.counters["protocol_errors"] += conversation.broke_protocol
+                self.apply(ev.SessionLost(session_id))
         return True
 
     async def _hear_welcome(self, conversation: Conversation) -> Registered:
         """The answer to our registration. It may come with first words, which are kept for later."""
         match await conversation.hear():
-            case (Registered(session_id), *_) if session_id in self._conversations:
+            case (Registered(session_id), *_) if session_id in self._sessions:
                 raise ProtocolError(f"the coordinator gave us session {session_id}, which is another's")
             case (Registered() as registered, *rest):
                 conversation.session_id = registered.session_id
@@ -160,13 +153,9 @@ class WorkerDriver:
     def _execute(self, effect: ef.Effect) -> None:
         match effect:
             case ef.SendToCoordinator(session_id, message):
-                conversation = self._conversations.get(session_id)
-                if conversation is not None:
-                    conversation.send(message)
+                self._sessions.send(session_id, message)
             case ef.CloseSession(session_id):
-                conversation = self._conversations.get(session_id)
-                if conversation is not None:
-                    conversation.finish()
+                self._sessions.finish(session_id)
             case ef.ClearSession(session_id):
                 self._cleared(session_id)
             case ef.StartExecution(attempt, spec):
