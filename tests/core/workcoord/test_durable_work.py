@@ -406,6 +406,7 @@ def test_a_leader_that_was_replaced_lets_its_durable_work_go_on_where_it_is(told
     assert end.error is not None
     assert "obeys another leader" in end.error.message
     assert bridge.sent(effects) == []  # nothing is canceled, nothing is given to others
+    assert bridge.machine.counters["depositions"] == 1
     assert {bridge.session(s).outstanding for s in (session, other)} == {0}
     assert list(bridge.machine.ledger.unreachable()) == []
     back = bridge.joins("w4", holdings=(Holding(AttemptId(key("x"), 1), HeldState.SERVING),))
@@ -578,6 +579,8 @@ def test_an_old_leader_hears_that_another_leads() -> None:
     back = mate.opens("back", fence=1)
     assert of(Deposed, mate.told(mate.log, back)) == [Deposed(Fence(2))]
     assert of(Holdings, mate.told(mate.log, back)) == []
+    again, follower = mate.opens("again", fence=2), mate.opens("follower")
+    assert of(Deposed, mate.told(mate.log, again)) == of(Deposed, mate.told(mate.log, follower)) == []
 
 
 def test_what_is_lost_between_a_registration_and_its_answer_is_not_told_as_held() -> None:

@@ -36,6 +36,7 @@ from tests.core.workcoord.harness import (
     PASSING,
     PAUSED,
     Bridge,
+    Mate,
     epoch,
     key,
     leaf,
@@ -784,3 +785,36 @@ def test_a_choosy_work_keeps_no_worker_from_what_comes_after_it() -> None:
     bridge.advance(0.2)
     assert bridge.session_of(other) == first
     assert work.state is W.PENDING
+
+
+def test_choosy_works_wait_at_home_too_whoever_is_before_them() -> None:
+    bridge = Bridge()
+    first, second = bridge.joins("w1", credit=1), bridge.joins("w2", credit=1)
+    works = [bridge.submit(leaf(name, affinity=name)) for name in "abcdefgh"]
+    on_first = next(work for work in works if work.current and bridge.session_of(work) == first)
+    on_second = next(work for work in works if work.current and bridge.session_of(work) == second)
+    for work in works:
+        if work not in (on_first, on_second):
+            bridge.cancel_work(work)
+    for session, work in ((first, on_first), (second, on_second)):
+        bridge.accepts(work)
+        bridge.says(session, CreditChanged(0))
+    bridge.says(first, WorkFailed(on_first.current_id, PASSING))  # waits for w2, first of the choosy
+    bridge.says(second, WorkFailed(on_second.current_id, PASSING))  # waits for w1
+    bridge.says(first, CreditChanged(1))
+    assert bridge.session_of(on_second) == first
+    assert on_first.state is W.PENDING
+
+
+def test_every_move_is_counted() -> None:
+    bridge = Bridge()
+    bridge.joins()
+    for name in "ab":
+        bridge.done(bridge.submit(leaf(name)))
+    moves = {trigger: number for (state, trigger), number in bridge.machine.moves.items() if isinstance(state, W)}
+    assert moves == {"assign": 2, "accept": 2, "ready": 2, "commit": 2}
+    mate = Mate()
+    session = mate.opens()
+    for name in "ab":
+        mate.fails(mate.assigned(leaf(name), session))
+    assert {trigger: number for (_, trigger), number in mate.machine.moves.items()} == {"start": 2, "fail": 2}
