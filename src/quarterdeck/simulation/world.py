@@ -154,7 +154,9 @@ class World:
         for task in tasks:
             await task
         self._heal(hosts)
+        await asyncio.sleep(0.1)  # what was told to processes that were paused is heard first
         await self._until(self._queries_ended, "a query has not ended")
+        await self._until(self._not_connected, "not all have found each other again")
         await self._probe()
         await self._until(self._nothing_left, "something is left behind")
 
@@ -364,12 +366,17 @@ class World:
                 missing = end.outcome is QueryOutcome.SUCCEEDED and not self._results[key]
                 if missing and key not in self._withdrawn:
                     return f"{query_id} succeeded without {key.work_id}", key.work_id
-        return self._left_on_coordinators() or self._left_on_workers() or self._durable_amiss()
+        return self._not_connected() or self._left_on_coordinators() or self._left_on_workers() or self._durable_amiss()
+
+    def _not_connected(self) -> "tuple[str, WorkId | None] | None":
+        for host in self.coordinators.values():
+            connected = len(host.machine.roster) if host.alive else 0
+            if connected != len(self.workers):
+                return f"{host.name} has sessions with {connected} of {len(self.workers)} workers", None
+        return None
 
     def _left_on_coordinators(self) -> "tuple[str, WorkId | None] | None":
         for host in self.coordinators.values():
-            if len(host.machine.roster) != len(self.workers):
-                return f"{host.name} has sessions with {len(host.machine.roster)} of {len(self.workers)} workers", None
             for query in host.machine.ledger.queries():
                 if query.query_id != DURABLE_QUERY:
                     return f"{host.name} still has query {query.query_id}", None

@@ -597,3 +597,15 @@ def test_what_is_lost_between_a_registration_and_its_answer_is_not_told_as_held(
     mate.log.clear()
     answered = mate.opens("new", fence=1)
     assert of(Holdings, mate.told(mate.log, answered)) == [Holdings(())]
+
+
+def test_the_credit_of_work_that_was_let_go_is_for_those_who_wait() -> None:
+    """Found by the simulator, seed 6843: a leader that was replaced had spent a worker's last credit on a fragment, got
+    it back when it heard of its replacement, and left an interactive query waiting for it."""
+    bridge = Bridge(fence=1)
+    session = bridge.joins("w1", credit=1)
+    bridge.submit(fragment("a", "continuous", worker="w1"))
+    waiting = bridge.submit(leaf("b"))
+    assert waiting.state is W.PENDING
+    bridge.says(session, Deposed(Fence(2)))
+    assert bridge.session_of(waiting) == session

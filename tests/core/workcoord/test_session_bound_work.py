@@ -705,7 +705,7 @@ def test_a_coordinator_that_shuts_down_cancels_its_queries_says_goodbye_and_take
     bridge.done(durable)
     effects = bridge.step(cv.ShutdownRequested("a new version"))
     ends = of(ce.EndQuery, effects)
-    assert [(end.query_id, end.outcome) for end in ends] == [(q, ce.Outcome.CANCELED) for q in ("epochs", "q")]
+    assert [(end.query_id, end.outcome) for end in ends] == [(q, ce.Outcome.CANCELED) for q in ("q", "epochs")]
     for end in ends:
         assert end.error is not None
         assert end.error.message == "the coordinator is shutting down: a new version"

@@ -493,13 +493,15 @@ class Ledger:
             if out_of_reach:
                 self._take_from_unreachable(attempt)
             elif attempt.session is not None:
-                if canceling:
-                    sessions[attempt.session] = None
-                else:
+                sessions[attempt.session] = None
+                if not canceling:
                     self._give_back_credit(attempt, attempt.session)
                 self._await_end(attempt, attempt.session)
         for session in sessions:
-            self._desk.send(session, CancelQuery(query.query_id))
+            if canceling:
+                self._desk.send(session, CancelQuery(query.query_id))
+            else:
+                self.dispatch.credit_changed(session)
         for attempt_id in query.fetches:
             self._desk.do(CancelFetch(attempt_id))
         query.fetches.clear()

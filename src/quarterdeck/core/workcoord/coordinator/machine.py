@@ -237,9 +237,10 @@ class CoordinatorMachine:
         """Interactive queries are canceled, workers are told goodbye; durable work stays where it is."""
         self._shut_down = reason
         why = f"the coordinator is shutting down: {reason}"
-        self.ledger.let_go(why, Outcome.CANCELED)
         for query in list(self.ledger.queries()):
-            self.ledger.cancel_query(query.query_id, why)
+            if not query.durable:
+                self.ledger.cancel_query(query.query_id, why)
+        self.ledger.let_go(why, Outcome.CANCELED)
         for session in list(self.roster.sessions()):
             self._desk.send(session, Goodbye(reason))
             self.roster.break_off(session, CloseReason.GOODBYE, reason)
