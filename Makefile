@@ -40,7 +40,7 @@ coverage: $(READY) ## fail unless tests/core reaches every branch of core
 
 soak: $(READY) ## run ten thousand simulated seeds, then the long simulation tests
 	@$(BIN)/quarterdeck simulate --seeds 10000
-	@$(BIN)/pytest -q -m soak --timeout=0
+	@$(BIN)/pytest -q -n 2 -m soak --timeout=0
 
 bench: $(READY) ## measure the core against its peers
 	@$(BIN)/python bench/core.py

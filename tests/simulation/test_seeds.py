@@ -89,12 +89,6 @@ def test_different_seeds_tell_different_stories() -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("first", range(10_000, 14_000, 500))
-def test_all_promises_are_kept_for_thousands_of_seeds(first: int) -> None:
-    assert no_failures(run_seeds(range(first, first + 500), jobs=1))
-
-
-@pytest.mark.soak
 @pytest.mark.parametrize("kind", FAULTS)
 def test_all_promises_are_kept_for_hundreds_of_seeds_with_each_fault_alone(kind: str) -> None:
     assert no_failures(run_seeds(range(20_000, 20_300), (kind,), jobs=1))
