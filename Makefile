@@ -14,7 +14,7 @@ unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check coverage soak bench mutants format clean
+.PHONY: help demo test check coverage soak bench mutants proto format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -48,6 +48,9 @@ bench: $(READY) ## measure the core against its peers
 mutants: $(READY) ## change core line by line and list the changes that no test notices
 	@$(BIN)/mutmut run
 	@$(BIN)/mutmut results
+
+proto: $(READY) ## make the code for the wire form anew from control.proto
+	@cd src/quarterdeck/control/proto && $(CURDIR)/$(BIN)/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. control.proto
 
 format: $(READY) ## format the code and mend what the linter can mend
 	@$(BIN)/ruff format .

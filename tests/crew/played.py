@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, ParamSpec
 
+from quarterdeck.control.link import Envelope, LinkClosedError, Message
 from quarterdeck.core.ids import CoordinatorId, Fence, Incarnation, LeafId, QueryId, SessionId, WorkerId, WorkId
 from quarterdeck.core.workcoord import policies
 from quarterdeck.core.workcoord.messages import CreditChanged, Register, Registered, WorkerBeat
@@ -20,7 +21,6 @@ from quarterdeck.core.workcoord.model import (
     WorkKind,
     WorkSpec,
 )
-from quarterdeck.crew.ports import Envelope, LinkClosedError, Message
 from quarterdeck.simulation.loop import SimulatedLoop
 
 P = ParamSpec("P")

@@ -6,6 +6,7 @@ from unittest.mock import patch
 
 import pytest
 
+from quarterdeck.control.link import Envelope, Message
 from quarterdeck.core.errors import ErrorCode
 from quarterdeck.core.ids import CoordinatorId, Fence, LeafId, QueryId, SessionId, WorkerId, WorkId
 from quarterdeck.core.workcoord import policies
@@ -28,9 +29,9 @@ from quarterdeck.core.workcoord.messages import (
     WorkReady,
 )
 from quarterdeck.core.workcoord.model import AttemptId, WorkError, WorkKey, WorkKind, WorkSpec
-from quarterdeck.crew import conversation
+from quarterdeck.control import conversation
 from quarterdeck.crew.coordinator import CoordinatorDriver, QueryHandle
-from quarterdeck.crew.ports import Envelope, FetchFailedError, Message
+from quarterdeck.crew.ports import FetchFailedError
 from tests.crew.played import (
     ACCEPTING,
     ARTIFACT,

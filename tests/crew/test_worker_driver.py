@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from quarterdeck.control.link import Envelope, Message
 from quarterdeck.core.errors import ErrorCode
 from quarterdeck.core.ids import SessionId
 from quarterdeck.core.workcoord.messages import (
@@ -28,7 +29,7 @@ from quarterdeck.core.workcoord.messages import (
 )
 from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError
 from quarterdeck.core.workcoord.worker import WorkerConfig, WorkerMachine
-from quarterdeck.crew.ports import Envelope, ExecutionFailedError, Message
+from quarterdeck.crew.ports import ExecutionFailedError
 from quarterdeck.crew.worker import WorkerDriver
 from tests.crew.played import (
     ACCEPTING,

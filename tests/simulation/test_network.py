@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from quarterdeck.control.link import Envelope, Link, LinkClosedError, Message
 from quarterdeck.core.ids import SessionId
 from quarterdeck.core.workcoord.messages import CoordinatorBeat, CreditConfirmed
-from quarterdeck.crew.ports import Envelope, Link, LinkClosedError, Message
 from quarterdeck.simulation.loop import SimulatedLoop
 from quarterdeck.simulation.network import SimulatedNetwork
 

@@ -8,6 +8,9 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Generic, assert_never
 
+from quarterdeck.control.conversation import Conversation
+from quarterdeck.control.link import Link, LinkClosedError, Message, ProtocolError
+from quarterdeck.control.sessions import Sessions
 from quarterdeck.core.errors import ErrorCode
 from quarterdeck.core.ids import QueryId, SessionId, WorkerId
 from quarterdeck.core.workcoord.coordinator import CoordinatorMachine
@@ -15,19 +18,8 @@ from quarterdeck.core.workcoord.coordinator import effects as ef
 from quarterdeck.core.workcoord.coordinator import events as ev
 from quarterdeck.core.workcoord.messages import Register, WorkerMessage
 from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError, WorkKey, WorkSpec
-from quarterdeck.crew.conversation import Conversation, ProtocolError
 from quarterdeck.crew.driver import Observer, Stepper, cancel_all
-from quarterdeck.crew.ports import (
-    Clock,
-    Fetcher,
-    FetchFailedError,
-    Ids,
-    Link,
-    LinkClosedError,
-    Message,
-    ResultT,
-)
-from quarterdeck.crew.sessions import Sessions
+from quarterdeck.crew.ports import Clock, Fetcher, FetchFailedError, Ids, ResultT
 
 _HELLO_S = 5.0
 """How long a new connection may take to say who it is."""
@@ -210,7 +202,7 @@ class CoordinatorDriver(Generic[ResultT]):
                 handle = self._queries.get(key.query_id)
                 if handle is not None:
                     handle.refused.append(effect)
-            case ef.WarnOfSilence() | ef.ReportProgress() | ef.ReportDurable():
+            case ef.WarnOfSilence() | ef.ReportRoundTrip() | ef.ReportProgress() | ef.ReportDurable():
                 pass  # for the observer
             case _:
                 assert_never(effect)

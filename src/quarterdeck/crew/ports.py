@@ -5,58 +5,12 @@ simulation.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeVar
 
 from quarterdeck.core.ids import SessionId, WorkerId
-from quarterdeck.core.workcoord.messages import CoordinatorMessage, Refused, Register, Registered, WorkerMessage
 from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError, WorkSpec
 
-Message: TypeAlias = WorkerMessage | CoordinatorMessage | Register | Registered | Refused
-
 ResultT = TypeVar("ResultT")
-
-
-@dataclass(frozen=True, slots=True)
-class Envelope:
-    """One write on a connection: several messages at once, so that a burst costs little."""
-
-    session_id: SessionId | None
-    """None until the worker has a session."""
-    sequence: int
-    """Counts the envelopes of one direction of a connection, from 0."""
-    messages: tuple[Message, ...]
-
-
-class LinkClosedError(Exception):
-    """The connection is gone, or could not be made; the message says how."""
-
-
-class Link(Protocol):
-    """One connection. What is sent arrives whole and in order, or the connection breaks."""
-
-    @property
-    def peer(self) -> str:
-        """Who is at the other end: two links with one peer are with the same process, or with one that replaced it."""
-        ...
-
-    async def send(self, envelope: Envelope) -> None:
-        """Waits while the peer does not read; raises `LinkClosedError` when the connection is gone."""
-        ...
-
-    async def receive(self) -> Envelope:
-        """The next envelope; raises `LinkClosedError` when there will be none."""
-        ...
-
-    def close(self) -> None:
-        """Closes both directions; again is fine."""
-        ...
-
-
-class Dialer(Protocol):
-    async def dial(self, address: str) -> Link:
-        """Makes a connection, or raises `LinkClosedError`."""
-        ...
 
 
 class Clock(Protocol):
@@ -67,12 +21,6 @@ class Clock(Protocol):
 
 class Ids(Protocol):
     def session_id(self) -> SessionId: ...
-
-
-class Chance(Protocol):
-    def random(self) -> float:
-        """Something in [0, 1)."""
-        ...
 
 
 class ExecutionFailedError(Exception):

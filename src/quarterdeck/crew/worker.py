@@ -7,6 +7,9 @@ import asyncio
 from collections.abc import Iterable
 from typing import assert_never
 
+from quarterdeck.control.conversation import Conversation
+from quarterdeck.control.link import Link, LinkClosedError, Message, ProtocolError
+from quarterdeck.control.sessions import Sessions
 from quarterdeck.core.errors import ErrorCode
 from quarterdeck.core.ids import SessionId
 from quarterdeck.core.workcoord.messages import CoordinatorMessage, Refused, Registered
@@ -14,17 +17,8 @@ from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError, Wor
 from quarterdeck.core.workcoord.worker import WorkerMachine
 from quarterdeck.core.workcoord.worker import effects as ef
 from quarterdeck.core.workcoord.worker import events as ev
-from quarterdeck.crew.conversation import Conversation, ProtocolError
 from quarterdeck.crew.driver import Observer, Stepper, cancel_all
-from quarterdeck.crew.ports import (
-    Clock,
-    ExecutionFailedError,
-    Executor,
-    Link,
-    LinkClosedError,
-    Message,
-)
-from quarterdeck.crew.sessions import Sessions
+from quarterdeck.crew.ports import Clock, ExecutionFailedError, Executor
 
 _WELCOME_S = 5.0
 """How long a coordinator may take to answer a registration."""

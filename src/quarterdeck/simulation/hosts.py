@@ -6,6 +6,8 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from quarterdeck.control.link import Link, LinkClosedError
+from quarterdeck.control.redial import keep_connected
 from quarterdeck.core.backoff import Backoff
 from quarterdeck.core.errors import ErrorCode
 from quarterdeck.core.ids import CoordinatorId, Fence, Incarnation, QueryId, SessionId, WorkerId
@@ -17,8 +19,7 @@ from quarterdeck.core.workcoord.worker import WorkerConfig, WorkerMachine
 from quarterdeck.core.workcoord.worker import effects as wef
 from quarterdeck.core.workcoord.worker import events as wev
 from quarterdeck.crew.coordinator import CoordinatorDriver, QueryHandle
-from quarterdeck.crew.ports import ExecutionFailedError, FetchFailedError, Link, LinkClosedError
-from quarterdeck.crew.redial import keep_connected
+from quarterdeck.crew.ports import ExecutionFailedError, FetchFailedError
 from quarterdeck.crew.worker import WorkerDriver
 from quarterdeck.simulation.process import Process, ProcessState
 from quarterdeck.simulation.watcher import Execution

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from quarterdeck.crew.ports import Envelope, Link, LinkClosedError
+from quarterdeck.control.link import Envelope, Link, LinkClosedError
 from quarterdeck.simulation.loop import SimulatedLoop
 
 _LATENCY_S = (0.0002, 0.004)

@@ -12,6 +12,7 @@ from quarterdeck.core.ids import CoordinatorId, Fence, QueryId, SessionId
 from quarterdeck.core.workcoord.model import (
     Artifact,
     AttemptId,
+    DiskUse,
     Holding,
     LivenessPolicy,
     WorkerInfo,
@@ -54,6 +55,20 @@ class WorkerBeat:
     """The worker lives, and this is its status. Sent at the session's interval and at every change of status."""
 
     status: WorkerStatus
+
+
+@dataclass(frozen=True, slots=True)
+class BeatEcho:
+    """The answer to a coordinator's beat, at once: how long it took there and back."""
+
+    sent_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class DiskReported:
+    """How full the worker's disk is. Sent when a session begins and when it has changed."""
+
+    use: DiskUse
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +168,8 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorBeat:
-    pass
+    sent_at: float = 0.0
+    """By the coordinator's clock, for the echo."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +228,8 @@ class Goodbye:
 WorkerMessage = (
     Holdings
     | WorkerBeat
+    | BeatEcho
+    | DiskReported
     | CreditChanged
     | WorkAccepted
     | WorkRejected

@@ -123,6 +123,15 @@ class WorkerStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class DiskUse:
+    """What a worker's results and cache take on its disk, and what is left there; for people and placement to look at."""
+
+    artifact_bytes: int
+    cache_bytes: int
+    free_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class LivenessPolicy:
     """How two peers find out that the other is gone; the coordinator announces it for the session."""
 

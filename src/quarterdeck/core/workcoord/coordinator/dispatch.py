@@ -50,6 +50,7 @@ class Dispatcher:
         self.pending += 1
         lane = work.lane = self.lane_for(work.spec)
         query = work.query
+        query.pending[work] = None
         lane.pending[query] = lane.pending.get(query, 0) + 1
         query.lanes[lane] = None
         if not lane.members:
@@ -61,6 +62,7 @@ class Dispatcher:
         self.pending -= 1
         self._leave_line(work)
         lane, query = work.lane, work.query
+        del query.pending[work]
         lane.pending[query] -= 1
         if not lane.pending[query]:
             self._stop_waiting(lane, query)
@@ -76,6 +78,7 @@ class Dispatcher:
             self._stop_waiting(lane, query)
             self._tidy(lane)
         query.lanes.clear()
+        query.pending.clear()
 
     def host(self, work: Work, worker_id: WorkerId) -> None:
         """A work of a group is on this worker from now on."""

@@ -48,6 +48,14 @@ class WarnOfSilence:
 
 
 @dataclass(frozen=True, slots=True)
+class ReportRoundTrip:
+    """How long a beat took to a worker and back."""
+
+    worker_id: WorkerId
+    round_trip_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class FetchArtifact:
     """Fetch and verify a result; answer with `FetchSucceeded` or `FetchFailed`."""
 
@@ -120,6 +128,7 @@ Effect = (
     SendToWorker
     | CloseSession
     | WarnOfSilence
+    | ReportRoundTrip
     | FetchArtifact
     | CancelFetch
     | DeliverResult

@@ -34,8 +34,10 @@ from quarterdeck.core.workcoord.coordinator.timers import (
 from quarterdeck.core.workcoord.invariants import insist
 from quarterdeck.core.workcoord.messages import (
     ArtifactLost,
+    BeatEcho,
     CreditChanged,
     Deposed,
+    DiskReported,
     DrainRequest,
     Goodbye,
     Holdings,
@@ -92,6 +94,12 @@ class CoordinatorMachine:
     def pending(self) -> int:
         """How many works wait for a worker."""
         return self.ledger.dispatch.pending
+
+    @property
+    def oldest_pending_s(self) -> float:
+        """How long the work that waits longest has waited; 0 when none does. Linear in the number of queries."""
+        waiting = (query.oldest_since for query in self.ledger.queries())
+        return max((self._desk.now - since for since in waiting if since is not None), default=0.0)
 
     def next_deadline(self) -> float | None:
         """When to send `TimePassed`, one for each time named; None when only events matter."""
@@ -177,6 +185,10 @@ class CoordinatorMachine:
                 self.roster.holdings(session, held)
             case WorkerBeat(status):
                 self.roster.beat(session, status)
+            case BeatEcho(sent_at):
+                self.roster.echo(session, sent_at)
+            case DiskReported(use):
+                session.disk = use
             case WorkAccepted(attempt):
                 self.ledger.accepted(session, attempt)
             case WorkReady(attempt, artifact):

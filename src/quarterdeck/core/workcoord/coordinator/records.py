@@ -1,13 +1,13 @@
 """The mutable records of a coordinator's machine. Only the machine and its dispatcher change them."""
 
-from collections import deque
+from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from quarterdeck.core.ids import QueryId, SessionId, WorkerId
 from quarterdeck.core.workcoord.coordinator.tables import WorkerState, WorkState
 from quarterdeck.core.workcoord.liveness import PeerWatch
-from quarterdeck.core.workcoord.model import AttemptId, Binding, WorkerInfo, WorkerStatus, WorkKey, WorkSpec
+from quarterdeck.core.workcoord.model import AttemptId, Binding, DiskUse, WorkerInfo, WorkerStatus, WorkKey, WorkSpec
 
 if TYPE_CHECKING:
     from quarterdeck.core.workcoord.coordinator.lane import Lane
@@ -33,6 +33,13 @@ class Query:
     """Where works of it are pending."""
     lines: dict["Line", None] = field(default_factory=dict["Line", None])
     """Where works of it stand."""
+    pending: OrderedDict["Work", None] = field(default_factory=OrderedDict["Work", None])
+    """Its works that wait for a worker, the one that has waited longest first."""
+
+    @property
+    def oldest_since(self) -> float | None:
+        """Since when the longest waiting of its works waits; None when none does."""
+        return next((work.since for work in self.pending), None)
 
 
 @dataclass(slots=True, eq=False)
@@ -96,6 +103,7 @@ class Session:
     credit: int = 0
     outstanding: int = 0
     throttled_until: float = 0.0
+    disk: DiskUse | None = None
     attempts: dict[AttemptId, Attempt] = field(default_factory=dict[AttemptId, Attempt])
     """The current attempts it has."""
     closing: dict[AttemptId, bool] = field(default_factory=dict[AttemptId, bool])

@@ -13,6 +13,7 @@ from quarterdeck.core.workcoord.coordinator.effects import (
     CloseReason,
     CloseSession,
     Outcome,
+    ReportRoundTrip,
     SendToWorker,
     WarnOfSilence,
 )
@@ -117,6 +118,11 @@ class Roster:
     def beat(self, session: Session, status: WorkerStatus) -> None:
         self._apply_status(session, status)
 
+    def echo(self, session: Session, sent_at: float) -> None:
+        if not 0 <= sent_at <= self._desk.now:
+            raise PeerError(f"the echo of a beat that was sent at {sent_at:g} s, and now it is {self._desk.now:g} s")
+        self._desk.do(ReportRoundTrip(session.worker_id, self._desk.now - sent_at))
+
     def holdings(self, session: Session, held: tuple[Holding, ...]) -> None:
         if session.took_stock:
             raise PeerError("it told its holdings twice")
@@ -169,7 +175,7 @@ class Roster:
             self._change(session, WorkerTrigger.MISS)
             self._desk.do(WarnOfSilence(session_id, session.worker_id, silent_s))
         if watch.take_beat(now):
-            self._desk.send(session, CoordinatorBeat())
+            self._desk.send(session, CoordinatorBeat(now))
         self._desk.deadlines.set(SessionTimer(session_id), watch.next_look(self._blame_from))
 
     def throttle_timer(self, session_id: SessionId) -> None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from quarterdeck.core.ids import SessionId
 from quarterdeck.core.workcoord.messages import CoordinatorMessage, Registered
-from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError
+from quarterdeck.core.workcoord.model import Artifact, AttemptId, DiskUse, WorkError
 
 # From the sessions
 
@@ -85,6 +85,13 @@ class PressureRose:
 
 
 @dataclass(frozen=True, slots=True)
+class DiskMeasured:
+    """How full the disk is now; told when it has changed enough to matter."""
+
+    use: DiskUse
+
+
+@dataclass(frozen=True, slots=True)
 class TimePassed:
     """The time that `next_deadline` named has come."""
 
@@ -101,5 +108,6 @@ Event = (
     | DrainRequested
     | AcceptingChanged
     | PressureRose
+    | DiskMeasured
     | TimePassed
 )

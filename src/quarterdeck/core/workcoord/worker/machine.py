@@ -22,6 +22,7 @@ from quarterdeck.core.workcoord.messages import (
     ArtifactAck,
     ArtifactLost,
     AssignWork,
+    BeatEcho,
     CancelQuery,
     CancelWork,
     CoordinatorBeat,
@@ -29,6 +30,7 @@ from quarterdeck.core.workcoord.messages import (
     CreditChanged,
     CreditConfirmed,
     Deposed,
+    DiskReported,
     DrainRequest,
     Goodbye,
     Holdings,
@@ -50,6 +52,7 @@ from quarterdeck.core.workcoord.model import (
     Artifact,
     AttemptId,
     Binding,
+    DiskUse,
     HeldState,
     Holding,
     WorkerInfo,
@@ -105,6 +108,7 @@ class WorkerMachine:
         self._effects: list[Effect] = []
         self._deadlines: Deadlines[Timer] = Deadlines()
         self._status = WorkerStatus(accepting_work=True)
+        self._disk: DiskUse | None = None
         self._finished = False
         self._fence = Fence(0)
         self._sessions: dict[SessionId, Session] = {}
@@ -185,8 +189,10 @@ class WorkerMachine:
             case ev.AcceptingChanged(accepting):
                 self._accepting_changed(accepting)
             case ev.PressureRose(for_s):
-                for session in self._sessions.values():
-                    self._send(session, Throttled(for_s))
+                self._send_all(Throttled(for_s))
+            case ev.DiskMeasured(use):
+                self._disk = use
+                self._send_all(DiskReported(use))
             case _:
                 assert_never(event)
         return effects
@@ -214,6 +220,8 @@ class WorkerMachine:
         self._share_credit()
         # What changed between our registration and its answer was told to nobody.
         self._send(session, WorkerBeat(self._status))
+        if self._disk is not None:
+            self._send(session, DiskReported(self._disk))
 
     def _message_received(self, session_id: SessionId, message: CoordinatorMessage) -> None:
         session = self._sessions.get(session_id)
@@ -229,8 +237,8 @@ class WorkerMachine:
 
     def _take(self, session: Session, message: CoordinatorMessage) -> None:
         match message:
-            case CoordinatorBeat():
-                pass
+            case CoordinatorBeat(sent_at):
+                self._send(session, BeatEcho(sent_at))
             case AssignWork():
                 self._assigned(session, message)
             case ArtifactAck(attempt_id):
@@ -479,8 +487,7 @@ class WorkerMachine:
 
     def _set_status(self, status: WorkerStatus) -> None:
         self._status = status
-        for session in self._sessions.values():
-            self._send(session, WorkerBeat(status))
+        self._send_all(WorkerBeat(status))
 
     def _drain(self) -> None:
         """Takes nothing new, hands back what has not begun, and lets what runs finish."""
@@ -555,6 +562,10 @@ class WorkerMachine:
 
     def _send(self, session: Session, message: WorkerMessage) -> None:
         self._effects.append(SendToCoordinator(session.session_id, message))
+
+    def _send_all(self, message: WorkerMessage) -> None:
+        for session in self._sessions.values():
+            self._send(session, message)
 
     def _tell(self, attempt: Attempt, message: WorkerMessage) -> None:
         """Tells the session the attempt reports to; one that has none is told of it when a leader asks."""

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from quarterdeck.control.link import Link, LinkClosedError
+from quarterdeck.control.redial import keep_connected
 from quarterdeck.core.backoff import Backoff
-from quarterdeck.crew.ports import Link, LinkClosedError
-from quarterdeck.crew.redial import keep_connected
 from tests.crew.played import PlayedLink, now_s, played
 
 BACKOFF = Backoff(base_s=1.0, cap_s=8.0, jitter=0.0)

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from quarterdeck.control.link import Chance, Dialer, Link, LinkClosedError
 from quarterdeck.core.backoff import Backoff
-from quarterdeck.crew.ports import Chance, Dialer, Link, LinkClosedError
 
 
 async def keep_connected(

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Generator
 from contextlib import contextmanager
 
+from quarterdeck.control.conversation import Conversation
+from quarterdeck.control.link import Message
 from quarterdeck.core.ids import SessionId
-from quarterdeck.crew.conversation import Conversation
-from quarterdeck.crew.ports import Message
 
 
 class Sessions:

@@ -5,22 +5,29 @@ outbox, and loses the connection: nothing is ever buffered without limit.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
+from quarterdeck.control.link import Envelope, Link, LinkClosedError, Message, ProtocolError
 from quarterdeck.core.ids import SessionId
-from quarterdeck.crew.ports import Envelope, Link, LinkClosedError, Message
+from quarterdeck.core.workcoord.messages import AssignWork
 
 OUTBOX_LIMIT = 10_000
 """Messages waiting for a peer that does not read. Beats alone take hours to fill it; a burst of assignments fits."""
+OUTBOX_LIMIT_BYTES = 64 * 1024 * 1024
+"""And what their payloads may take."""
+STALL_S = 30.0
+"""How long one write may wait for a peer to read. One that still beats and has not read for so long is broken."""
+MAX_PAYLOAD_BYTES = 4 * 1024 * 1024
+"""The largest payload of a work: well within an envelope."""
 
 _PER_ENVELOPE = 512
+_PER_ENVELOPE_BYTES = 1024 * 1024
+"""An envelope is full when its payloads are this large; one larger payload fills one alone."""
 _FLUSH_S = 1.0
 """How long a closing session waits for its last words to be written."""
+_DOES_NOT_READ = "the peer does not read"
 _WORDS_UNSAID = "closed by us with words unsaid: the peer does not read"
-
-
-class ProtocolError(Exception):
-    """The peer sent what cannot be: a wrong number, a wrong session, a message of the wrong side."""
 
 
 class Conversation:
@@ -31,7 +38,8 @@ class Conversation:
         self.session_id: SessionId | None = None
         self.unread: Sequence[Message] = ()
         """Messages that came with the one that began the session."""
-        self._outbox: list[Message] = []
+        self._outbox: deque[Message] = deque()
+        self._outbox_bytes = 0
         self._wake = asyncio.Event()
         self._finishing = False
         self._sent = 0
@@ -43,10 +51,11 @@ class Conversation:
 
     def send(self, message: Message) -> None:
         """Queues a message. A peer that has let the outbox fill up is cut off instead."""
-        if len(self._outbox) >= OUTBOX_LIMIT:
-            self._cut("the peer does not read")
+        if len(self._outbox) >= OUTBOX_LIMIT or self._outbox_bytes >= OUTBOX_LIMIT_BYTES:
+            self._cut(_DOES_NOT_READ)
             return
         self._outbox.append(message)
+        self._outbox_bytes += _payload_bytes(message)
         self._wake.set()
 
     def finish(self) -> None:
@@ -111,11 +120,30 @@ class Conversation:
 
     async def _write_outbox(self) -> None:
         while self._outbox:
-            batch = self._outbox[:_PER_ENVELOPE]
-            del self._outbox[:_PER_ENVELOPE]
-            await self.link.send(self._stamp(batch))
+            try:
+                async with asyncio.timeout(STALL_S):
+                    await self.link.send(self._stamp(self._next_batch()))
+            except TimeoutError:
+                raise LinkClosedError(_DOES_NOT_READ) from None
+
+    def _next_batch(self) -> list[Message]:
+        batch: list[Message] = []
+        size_bytes = 0
+        while self._outbox and len(batch) < _PER_ENVELOPE:
+            more_bytes = _payload_bytes(self._outbox[0])
+            if batch and size_bytes + more_bytes > _PER_ENVELOPE_BYTES:
+                break
+            batch.append(self._outbox.popleft())
+            size_bytes += more_bytes
+        self._outbox_bytes -= size_bytes
+        return batch
 
     def _stamp(self, messages: list[Message]) -> Envelope:
         envelope = Envelope(self.session_id, self._sent, tuple(messages))
         self._sent += 1
         return envelope
+
+
+def _payload_bytes(message: Message) -> int:
+    """What a message takes beyond a few dozen bytes."""
+    return len(message.spec.payload) if isinstance(message, AssignWork) else 0

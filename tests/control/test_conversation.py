@@ -5,10 +5,10 @@ from collections.abc import Iterable
 
 import pytest
 
+from quarterdeck.control.conversation import OUTBOX_LIMIT, Conversation
+from quarterdeck.control.link import Envelope, Message
 from quarterdeck.core.ids import SessionId
 from quarterdeck.core.workcoord.messages import CoordinatorBeat, CreditConfirmed, WorkerBeat
-from quarterdeck.crew.conversation import OUTBOX_LIMIT, Conversation
-from quarterdeck.crew.ports import Envelope, Message
 from tests.crew.played import ACCEPTING, PlayedLink, now_s, played, settle
 
 BEAT = WorkerBeat(ACCEPTING)

@@ -1,0 +1,102 @@
+"""Dialling a peer's control port. Each connection has a channel of its own, which ends with it."""
+
+import asyncio
+from dataclasses import dataclass
+
+import grpc
+import grpc.aio
+
+from quarterdeck.control.grpc_link import METHOD, GrpcLink
+from quarterdeck.control.link import Link, LinkClosedError
+from quarterdeck.control.options import (
+    METADATA_IDENTITY,
+    METADATA_PROTOCOL,
+    METADATA_TOKEN,
+    PROTOCOL,
+    Keepalive,
+    client_options,
+)
+
+_CONNECT_S = 5.0
+_PART_S = 1.0
+"""How long an ended conversation waits for the peer to have read its last words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What we say of ourselves when we call."""
+
+    name: str
+    """Who calls; with the same name later it is the same process, or the one that replaced it."""
+    token: str | None = None
+
+
+class GrpcDialer:
+    def __init__(
+        self,
+        identity: Identity,
+        *,
+        credentials: grpc.ChannelCredentials | None = None,
+        keepalive: Keepalive | None = None,
+    ) -> None:
+        self._metadata: list[tuple[str, str]] = [
+            (METADATA_PROTOCOL, PROTOCOL),
+            (METADATA_IDENTITY, identity.name),
+        ]
+        if identity.token is not None:
+            self._metadata.append((METADATA_TOKEN, f"Bearer {identity.token}"))
+        self._credentials = credentials
+        self._options = client_options(keepalive or Keepalive())
+        self._partings: set[asyncio.Task[None]] = set()
+
+    async def dial(self, address: str) -> Link:
+        channel = self._channel(address)
+        try:
+            await _connect(channel, address)
+        except BaseException:
+            await channel.close()
+            raise
+        converse: grpc.aio.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(METHOD)
+        call = converse(metadata=grpc.aio.Metadata(*self._metadata))
+        return GrpcLink(call, address, lambda: self._part(call, channel))
+
+    async def close(self) -> None:
+        """Waits for the last words of connections that have just ended."""
+        while self._partings:
+            await asyncio.wait(list(self._partings))
+
+    def _channel(self, address: str) -> grpc.aio.Channel:
+        if self._credentials is None:
+            return grpc.aio.insecure_channel(address, options=self._options)
+        return grpc.aio.secure_channel(address, self._credentials, options=self._options)
+
+    def _part(self, call: "grpc.aio.StreamStreamCall[bytes, bytes]", channel: grpc.aio.Channel) -> None:
+        task = asyncio.create_task(_end_call(call, channel), name="end of a control stream")
+        self._partings.add(task)
+        task.add_done_callback(self._partings.discard)
+
+
+async def _connect(channel: grpc.aio.Channel, address: str) -> None:
+    """Waits until it is connected, or has failed to once: when to try again is not for gRPC to say."""
+    try:
+        async with asyncio.timeout(_CONNECT_S):
+            while (state := channel.get_state(try_to_connect=True)) is not grpc.ChannelConnectivity.READY:
+                if state in (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SHUTDOWN):
+                    raise LinkClosedError(f"{address} cannot be connected to, or does not accept us")
+                await channel.wait_for_state_change(state)
+    except TimeoutError:
+        raise LinkClosedError(f"{address} did not answer within {_CONNECT_S:g} s") from None
+
+
+async def _end_call(call: "grpc.aio.StreamStreamCall[bytes, bytes]", channel: grpc.aio.Channel) -> None:
+    """Says that nothing follows, and waits for the peer to end it too: canceled at once, last words would be lost."""
+    try:
+        async with asyncio.timeout(_PART_S):
+            await call.done_writing()
+            while await call.read() is not grpc.aio.EOF:
+                pass
+    except (TimeoutError, asyncio.InvalidStateError, grpc.aio.BaseError, grpc.aio.AioRpcError, asyncio.CancelledError):
+        pass
+    finally:
+        call.cancel()
+        await channel.close()

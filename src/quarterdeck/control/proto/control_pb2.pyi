@@ -1,0 +1,261 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Envelope(_message.Message):
+    __slots__ = ("session_id", "sequence", "messages")
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    session_id: str
+    sequence: int
+    messages: _containers.RepeatedCompositeFieldContainer[Message]
+    def __init__(self, session_id: _Optional[str] = ..., sequence: _Optional[int] = ..., messages: _Optional[_Iterable[_Union[Message, _Mapping]]] = ...) -> None: ...
+
+class Message(_message.Message):
+    __slots__ = ("register", "holdings", "worker_beat", "beat_echo", "disk_reported", "credit_changed", "work_accepted", "work_rejected", "work_progressed", "work_ready", "work_failed", "work_returned", "work_canceled", "artifact_lost", "deposed", "throttled", "registered", "refused", "coordinator_beat", "credit_confirmed", "assign_work", "cancel_work", "cancel_query", "artifact_ack", "drain_request", "goodbye")
+    REGISTER_FIELD_NUMBER: _ClassVar[int]
+    HOLDINGS_FIELD_NUMBER: _ClassVar[int]
+    WORKER_BEAT_FIELD_NUMBER: _ClassVar[int]
+    BEAT_ECHO_FIELD_NUMBER: _ClassVar[int]
+    DISK_REPORTED_FIELD_NUMBER: _ClassVar[int]
+    CREDIT_CHANGED_FIELD_NUMBER: _ClassVar[int]
+    WORK_ACCEPTED_FIELD_NUMBER: _ClassVar[int]
+    WORK_REJECTED_FIELD_NUMBER: _ClassVar[int]
+    WORK_PROGRESSED_FIELD_NUMBER: _ClassVar[int]
+    WORK_READY_FIELD_NUMBER: _ClassVar[int]
+    WORK_FAILED_FIELD_NUMBER: _ClassVar[int]
+    WORK_RETURNED_FIELD_NUMBER: _ClassVar[int]
+    WORK_CANCELED_FIELD_NUMBER: _ClassVar[int]
+    ARTIFACT_LOST_FIELD_NUMBER: _ClassVar[int]
+    DEPOSED_FIELD_NUMBER: _ClassVar[int]
+    THROTTLED_FIELD_NUMBER: _ClassVar[int]
+    REGISTERED_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
+    COORDINATOR_BEAT_FIELD_NUMBER: _ClassVar[int]
+    CREDIT_CONFIRMED_FIELD_NUMBER: _ClassVar[int]
+    ASSIGN_WORK_FIELD_NUMBER: _ClassVar[int]
+    CANCEL_WORK_FIELD_NUMBER: _ClassVar[int]
+    CANCEL_QUERY_FIELD_NUMBER: _ClassVar[int]
+    ARTIFACT_ACK_FIELD_NUMBER: _ClassVar[int]
+    DRAIN_REQUEST_FIELD_NUMBER: _ClassVar[int]
+    GOODBYE_FIELD_NUMBER: _ClassVar[int]
+    register: Register
+    holdings: Holdings
+    worker_beat: WorkerStatus
+    beat_echo: float
+    disk_reported: DiskUse
+    credit_changed: int
+    work_accepted: Attempt
+    work_rejected: WorkRejected
+    work_progressed: WorkProgressed
+    work_ready: WorkReady
+    work_failed: WorkFailed
+    work_returned: Attempt
+    work_canceled: Attempt
+    artifact_lost: ArtifactLost
+    deposed: int
+    throttled: float
+    registered: Registered
+    refused: str
+    coordinator_beat: float
+    credit_confirmed: int
+    assign_work: AssignWork
+    cancel_work: Attempt
+    cancel_query: str
+    artifact_ack: Attempt
+    drain_request: DrainRequest
+    goodbye: str
+    def __init__(self, register: _Optional[_Union[Register, _Mapping]] = ..., holdings: _Optional[_Union[Holdings, _Mapping]] = ..., worker_beat: _Optional[_Union[WorkerStatus, _Mapping]] = ..., beat_echo: _Optional[float] = ..., disk_reported: _Optional[_Union[DiskUse, _Mapping]] = ..., credit_changed: _Optional[int] = ..., work_accepted: _Optional[_Union[Attempt, _Mapping]] = ..., work_rejected: _Optional[_Union[WorkRejected, _Mapping]] = ..., work_progressed: _Optional[_Union[WorkProgressed, _Mapping]] = ..., work_ready: _Optional[_Union[WorkReady, _Mapping]] = ..., work_failed: _Optional[_Union[WorkFailed, _Mapping]] = ..., work_returned: _Optional[_Union[Attempt, _Mapping]] = ..., work_canceled: _Optional[_Union[Attempt, _Mapping]] = ..., artifact_lost: _Optional[_Union[ArtifactLost, _Mapping]] = ..., deposed: _Optional[int] = ..., throttled: _Optional[float] = ..., registered: _Optional[_Union[Registered, _Mapping]] = ..., refused: _Optional[str] = ..., coordinator_beat: _Optional[float] = ..., credit_confirmed: _Optional[int] = ..., assign_work: _Optional[_Union[AssignWork, _Mapping]] = ..., cancel_work: _Optional[_Union[Attempt, _Mapping]] = ..., cancel_query: _Optional[str] = ..., artifact_ack: _Optional[_Union[Attempt, _Mapping]] = ..., drain_request: _Optional[_Union[DrainRequest, _Mapping]] = ..., goodbye: _Optional[str] = ...) -> None: ...
+
+class Attempt(_message.Message):
+    __slots__ = ("query_id", "leaf_id", "work_id", "number")
+    QUERY_ID_FIELD_NUMBER: _ClassVar[int]
+    LEAF_ID_FIELD_NUMBER: _ClassVar[int]
+    WORK_ID_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    query_id: str
+    leaf_id: str
+    work_id: str
+    number: int
+    def __init__(self, query_id: _Optional[str] = ..., leaf_id: _Optional[str] = ..., work_id: _Optional[str] = ..., number: _Optional[int] = ...) -> None: ...
+
+class WorkerStatus(_message.Message):
+    __slots__ = ("accepting_work", "draining")
+    ACCEPTING_WORK_FIELD_NUMBER: _ClassVar[int]
+    DRAINING_FIELD_NUMBER: _ClassVar[int]
+    accepting_work: bool
+    draining: bool
+    def __init__(self, accepting_work: _Optional[bool] = ..., draining: _Optional[bool] = ...) -> None: ...
+
+class Register(_message.Message):
+    __slots__ = ("worker_id", "incarnation", "kinds", "slots", "queue_places", "node", "tenant", "memory_bytes", "address", "status")
+    WORKER_ID_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    KINDS_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_PLACES_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    worker_id: str
+    incarnation: int
+    kinds: _containers.RepeatedScalarFieldContainer[str]
+    slots: int
+    queue_places: int
+    node: str
+    tenant: str
+    memory_bytes: int
+    address: str
+    status: WorkerStatus
+    def __init__(self, worker_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., kinds: _Optional[_Iterable[str]] = ..., slots: _Optional[int] = ..., queue_places: _Optional[int] = ..., node: _Optional[str] = ..., tenant: _Optional[str] = ..., memory_bytes: _Optional[int] = ..., address: _Optional[str] = ..., status: _Optional[_Union[WorkerStatus, _Mapping]] = ...) -> None: ...
+
+class Holding(_message.Message):
+    __slots__ = ("attempt", "state")
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    attempt: Attempt
+    state: str
+    def __init__(self, attempt: _Optional[_Union[Attempt, _Mapping]] = ..., state: _Optional[str] = ...) -> None: ...
+
+class Holdings(_message.Message):
+    __slots__ = ("held",)
+    HELD_FIELD_NUMBER: _ClassVar[int]
+    held: _containers.RepeatedCompositeFieldContainer[Holding]
+    def __init__(self, held: _Optional[_Iterable[_Union[Holding, _Mapping]]] = ...) -> None: ...
+
+class DiskUse(_message.Message):
+    __slots__ = ("artifact_bytes", "cache_bytes", "free_bytes")
+    ARTIFACT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    CACHE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    FREE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    artifact_bytes: int
+    cache_bytes: int
+    free_bytes: int
+    def __init__(self, artifact_bytes: _Optional[int] = ..., cache_bytes: _Optional[int] = ..., free_bytes: _Optional[int] = ...) -> None: ...
+
+class WorkRejected(_message.Message):
+    __slots__ = ("attempt", "reason")
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    attempt: Attempt
+    reason: str
+    def __init__(self, attempt: _Optional[_Union[Attempt, _Mapping]] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class WorkProgressed(_message.Message):
+    __slots__ = ("attempt", "fraction")
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    FRACTION_FIELD_NUMBER: _ClassVar[int]
+    attempt: Attempt
+    fraction: float
+    def __init__(self, attempt: _Optional[_Union[Attempt, _Mapping]] = ..., fraction: _Optional[float] = ...) -> None: ...
+
+class WorkReady(_message.Message):
+    __slots__ = ("attempt", "artifact_url", "artifact_size_bytes", "artifact_checksum", "row_count", "min_ts", "max_ts", "parquet_schema_version")
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    ARTIFACT_URL_FIELD_NUMBER: _ClassVar[int]
+    ARTIFACT_SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    ARTIFACT_CHECKSUM_FIELD_NUMBER: _ClassVar[int]
+    ROW_COUNT_FIELD_NUMBER: _ClassVar[int]
+    MIN_TS_FIELD_NUMBER: _ClassVar[int]
+    MAX_TS_FIELD_NUMBER: _ClassVar[int]
+    PARQUET_SCHEMA_VERSION_FIELD_NUMBER: _ClassVar[int]
+    attempt: Attempt
+    artifact_url: str
+    artifact_size_bytes: int
+    artifact_checksum: str
+    row_count: int
+    min_ts: int
+    max_ts: int
+    parquet_schema_version: int
+    def __init__(self, attempt: _Optional[_Union[Attempt, _Mapping]] = ..., artifact_url: _Optional[str] = ..., artifact_size_bytes: _Optional[int] = ..., artifact_checksum: _Optional[str] = ..., row_count: _Optional[int] = ..., min_ts: _Optional[int] = ..., max_ts: _Optional[int] = ..., parquet_schema_version: _Optional[int] = ...) -> None: ...
+
+class WorkFailed(_message.Message):
+    __slots__ = ("attempt", "code", "message", "retryable")
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    RETRYABLE_FIELD_NUMBER: _ClassVar[int]
+    attempt: Attempt
+    code: str
+    message: str
+    retryable: bool
+    def __init__(self, attempt: _Optional[_Union[Attempt, _Mapping]] = ..., code: _Optional[str] = ..., message: _Optional[str] = ..., retryable: _Optional[bool] = ...) -> None: ...
+
+class ArtifactLost(_message.Message):
+    __slots__ = ("attempt", "reason")
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    attempt: Attempt
+    reason: str
+    def __init__(self, attempt: _Optional[_Union[Attempt, _Mapping]] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class Liveness(_message.Message):
+    __slots__ = ("interval_s", "warn_after_missed", "lost_after_missed")
+    INTERVAL_S_FIELD_NUMBER: _ClassVar[int]
+    WARN_AFTER_MISSED_FIELD_NUMBER: _ClassVar[int]
+    LOST_AFTER_MISSED_FIELD_NUMBER: _ClassVar[int]
+    interval_s: float
+    warn_after_missed: int
+    lost_after_missed: int
+    def __init__(self, interval_s: _Optional[float] = ..., warn_after_missed: _Optional[int] = ..., lost_after_missed: _Optional[int] = ...) -> None: ...
+
+class Registered(_message.Message):
+    __slots__ = ("session_id", "coordinator_id", "liveness", "fence")
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    COORDINATOR_ID_FIELD_NUMBER: _ClassVar[int]
+    LIVENESS_FIELD_NUMBER: _ClassVar[int]
+    FENCE_FIELD_NUMBER: _ClassVar[int]
+    session_id: str
+    coordinator_id: str
+    liveness: Liveness
+    fence: int
+    def __init__(self, session_id: _Optional[str] = ..., coordinator_id: _Optional[str] = ..., liveness: _Optional[_Union[Liveness, _Mapping]] = ..., fence: _Optional[int] = ...) -> None: ...
+
+class WorkPolicy(_message.Message):
+    __slots__ = ("binding", "max_failures", "pinned", "held", "resident", "lease_s")
+    BINDING_FIELD_NUMBER: _ClassVar[int]
+    MAX_FAILURES_FIELD_NUMBER: _ClassVar[int]
+    PINNED_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
+    RESIDENT_FIELD_NUMBER: _ClassVar[int]
+    LEASE_S_FIELD_NUMBER: _ClassVar[int]
+    binding: str
+    max_failures: int
+    pinned: bool
+    held: bool
+    resident: bool
+    lease_s: float
+    def __init__(self, binding: _Optional[str] = ..., max_failures: _Optional[int] = ..., pinned: _Optional[bool] = ..., held: _Optional[bool] = ..., resident: _Optional[bool] = ..., lease_s: _Optional[float] = ...) -> None: ...
+
+class AssignWork(_message.Message):
+    __slots__ = ("attempt", "kind", "policy", "payload", "affinity_key", "tenant", "placement", "pinned_to", "group")
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    POLICY_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_FIELD_NUMBER: _ClassVar[int]
+    AFFINITY_KEY_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    PLACEMENT_FIELD_NUMBER: _ClassVar[int]
+    PINNED_TO_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    attempt: Attempt
+    kind: str
+    policy: WorkPolicy
+    payload: bytes
+    affinity_key: str
+    tenant: str
+    placement: str
+    pinned_to: str
+    group: str
+    def __init__(self, attempt: _Optional[_Union[Attempt, _Mapping]] = ..., kind: _Optional[str] = ..., policy: _Optional[_Union[WorkPolicy, _Mapping]] = ..., payload: _Optional[bytes] = ..., affinity_key: _Optional[str] = ..., tenant: _Optional[str] = ..., placement: _Optional[str] = ..., pinned_to: _Optional[str] = ..., group: _Optional[str] = ...) -> None: ...
+
+class DrainRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...

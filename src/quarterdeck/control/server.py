@@ -1,0 +1,108 @@
+"""Listening for control streams. Who calls must be of this protocol and, where a token is set, know it."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+import grpc
+import grpc.aio
+
+from quarterdeck.control.grpc_link import SERVICE, GrpcLink
+from quarterdeck.control.link import Link
+from quarterdeck.control.options import (
+    METADATA_IDENTITY,
+    METADATA_PROTOCOL,
+    METADATA_TOKEN,
+    PROTOCOL,
+    Keepalive,
+    server_options,
+)
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+
+_STOP_S = 1.0
+
+
+class ControlServer:
+    """Gives each connection that comes in to `serve`, and ends it when that returns."""
+
+    def __init__(
+        self,
+        serve: Callable[[Link], Awaitable[object]],
+        *,
+        credentials: grpc.ServerCredentials | None = None,
+        admits: Callable[[str | None], bool] | None = None,
+        keepalive: Keepalive | None = None,
+    ) -> None:
+        self._serve = serve
+        self._credentials = credentials
+        self._admits = admits
+        self._server = grpc.aio.server(options=server_options(keepalive or Keepalive()))
+        self._server.add_generic_rpc_handlers((_Handlers(self._converse),))
+        self._links: set[GrpcLink] = set()
+        self.port = 0
+        self.counters: Counter[str] = Counter()
+
+    async def start(self, host: str, port: int) -> None:
+        """Listens; `port` 0 takes any that is free, and the attribute tells which."""
+        address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        try:
+            if self._credentials is None:
+                self.port = self._server.add_insecure_port(address)
+            else:
+                self.port = self._server.add_secure_port(address, self._credentials)
+        except RuntimeError as error:
+            raise QuarterdeckError(
+                ErrorCode.UNAVAILABLE,
+                f"cannot listen on {address}",
+                str(error).splitlines()[0],
+                "choose another port, or stop the process that has this one",
+            ) from None
+        await self._server.start()
+
+    async def stop(self) -> None:
+        """Ends all connections, and listens no more."""
+        for link in list(self._links):
+            link.close()
+        await self._server.stop(_STOP_S)
+
+    async def _converse(self, _: object, context: "grpc.aio.ServicerContext[bytes, bytes]") -> None:
+        metadata = {key: str(value) for key, value in context.invocation_metadata() or ()}
+        await self._check(metadata, context)
+        link = GrpcLink(context, metadata.get(METADATA_IDENTITY) or context.peer(), lambda: None)
+        self._links.add(link)
+        serving = asyncio.ensure_future(self._serve(link))
+        try:
+            await asyncio.shield(serving)
+        except asyncio.CancelledError:
+            # How gRPC says that the peer is gone. The conversation ends by itself when it hears so.
+            link.end("the connection broke")
+            await asyncio.wait((serving,))
+        finally:
+            link.close()
+            self._links.discard(link)
+
+    async def _check(self, metadata: dict[str, str], context: "grpc.aio.ServicerContext[bytes, bytes]") -> None:
+        if self._admits is not None and not self._admits(metadata.get(METADATA_TOKEN)):
+            self.counters["wrong_token"] += 1
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED, "the token is missing or is not the crew's")
+        theirs = metadata.get(METADATA_PROTOCOL)
+        if theirs != PROTOCOL:
+            self.counters["wrong_protocol"] += 1
+            await context.abort(
+                grpc.StatusCode.FAILED_PRECONDITION,
+                f"this process speaks version {PROTOCOL} of the control protocol, the caller {theirs or 'none'}; "
+                "run the same release on both",
+            )
+
+
+class _Handlers(grpc.GenericRpcHandler):
+    """The one method of the service, with bytes in and out."""
+
+    def __init__(self, converse: Callable[..., Awaitable[None]]) -> None:
+        self._handler = grpc.method_handlers_generic_handler(
+            SERVICE,
+            {"Converse": grpc.stream_stream_rpc_method_handler(converse)},  # pyright: ignore[reportArgumentType] - typed for the synchronous server
+        )
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> "grpc.RpcMethodHandler[bytes, bytes] | None":
+        return self._handler.service(handler_call_details)

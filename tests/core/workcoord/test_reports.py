@@ -1,0 +1,98 @@
+"""What the machines tell for people to look at: round trips, disks, and how long work has waited."""
+
+import pytest
+
+from quarterdeck.core.ids import WorkerId
+from quarterdeck.core.workcoord.coordinator import effects as ce
+from quarterdeck.core.workcoord.messages import BeatEcho, CoordinatorBeat, DiskReported, Goodbye
+from quarterdeck.core.workcoord.model import DiskUse
+from quarterdeck.core.workcoord.worker import events as wv
+from tests.core.workcoord.harness import START, Bridge, Mate, leaf, of
+
+USE = DiskUse(artifact_bytes=1, cache_bytes=2, free_bytes=3)
+
+
+def test_a_beat_carries_the_time_and_its_echo_tells_the_round_trip() -> None:
+    bridge = Bridge()
+    session = bridge.joins("w1")
+    effects = bridge.advance(1.0)
+    (beat,) = [e.message for e in of(ce.SendToWorker, effects) if isinstance(e.message, CoordinatorBeat)]
+    assert beat.sent_at == START + 1
+    bridge.advance(0.25)
+    assert bridge.says(session, BeatEcho(beat.sent_at)) == [ce.ReportRoundTrip(WorkerId("w1"), 0.25)]
+
+
+def test_an_echo_that_comes_very_late_is_fine_because_we_may_have_been_stopped_ourselves() -> None:
+    bridge = Bridge()
+    session = bridge.joins("w1")
+    bridge.advance(100.0)
+    (report,) = of(ce.ReportRoundTrip, bridge.says(session, BeatEcho(START + 1)))
+    assert report.round_trip_s == 99.0
+
+
+@pytest.mark.parametrize("sent_at", [-1.0, START + 1, float("nan")])
+def test_the_echo_of_a_beat_that_was_never_sent_breaks_the_session(sent_at: float) -> None:
+    bridge = Bridge()
+    session = bridge.joins("w1")
+    (closed,) = of(ce.CloseSession, bridge.says(session, BeatEcho(sent_at)))
+    assert closed.reason is ce.CloseReason.PROTOCOL
+
+
+def test_a_worker_answers_each_beat_at_once_with_an_echo() -> None:
+    mate = Mate()
+    session = mate.opens()
+    assert mate.told(mate.hears(session, CoordinatorBeat(17.5)), session) == [BeatEcho(17.5)]
+
+
+def test_a_worker_tells_all_its_sessions_how_full_its_disk_is_and_a_new_one_at_its_beginning() -> None:
+    mate = Mate()
+    first, second = mate.opens("s1"), mate.opens("s2")
+    effects = mate.step(wv.DiskMeasured(USE))
+    assert mate.told(effects, first) == mate.told(effects, second) == [DiskReported(USE)]
+    third = mate.opens("s3")
+    assert mate.told(mate.log, third).count(DiskReported(USE)) == 1
+
+
+def test_a_worker_that_has_drained_tells_a_new_session_nothing_but_goodbye() -> None:
+    mate = Mate()
+    mate.step(wv.DiskMeasured(USE))
+    mate.step(wv.DrainRequested())
+    assert mate.told(mate.log, mate.opens("late")) == [Goodbye("drained")]
+
+
+def test_the_coordinator_keeps_what_a_worker_said_last_of_its_disk() -> None:
+    bridge = Bridge()
+    session = bridge.joins("w1")
+    record = bridge.machine.roster.session(session)
+    assert record is not None
+    assert record.disk is None
+    bridge.says(session, DiskReported(USE))
+    assert record.disk == USE
+
+
+def test_the_oldest_pending_age_is_that_of_the_work_that_waits_longest() -> None:
+    bridge = Bridge()
+    assert bridge.machine.oldest_pending_s == 0.0
+    first = bridge.submit(leaf("a", "q1"))
+    bridge.advance(2.0)
+    bridge.submit(leaf("b", "q2"), leaf("c", "q1"))
+    bridge.advance(1.0)
+    bridge.open_query("empty")
+    assert bridge.machine.oldest_pending_s == 3.0
+    bridge.cancel_work(first)
+    assert bridge.machine.oldest_pending_s == 1.0
+    bridge.cancel("q1")
+    assert bridge.machine.oldest_pending_s == 1.0
+    bridge.joins("w1")
+    assert bridge.machine.oldest_pending_s == 0.0
+
+
+def test_a_work_that_comes_back_waits_anew() -> None:
+    bridge = Bridge()
+    session = bridge.joins("w1")
+    bridge.submit(leaf("a"))
+    bridge.advance(5.0)
+    bridge.loses(session)
+    bridge.advance(1.0)
+    bridge.open_query("to make time count")
+    assert bridge.machine.oldest_pending_s == 1.0
