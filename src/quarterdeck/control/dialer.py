@@ -28,7 +28,8 @@ class Identity:
 
     name: str
     """Who calls; with the same name later it is the same process, or the one that replaced it."""
-    token: str | None = None
+    authorization: str | None = None
+    """What goes with every call as its `authorization`, where the crew has a token."""
 
 
 class GrpcDialer:
@@ -43,8 +44,8 @@ class GrpcDialer:
             (METADATA_PROTOCOL, PROTOCOL),
             (METADATA_IDENTITY, identity.name),
         ]
-        if identity.token is not None:
-            self._metadata.append((METADATA_TOKEN, f"Bearer {identity.token}"))
+        if identity.authorization is not None:
+            self._metadata.append((METADATA_TOKEN, identity.authorization))
         self._credentials = credentials
         self._options = client_options(keepalive or Keepalive())
         self._partings: set[asyncio.Task[None]] = set()

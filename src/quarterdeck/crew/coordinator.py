@@ -8,10 +8,10 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Generic, assert_never
 
-from quarterdeck.control.conversation import Conversation
+from quarterdeck.control.conversation import MAX_PAYLOAD_BYTES, Conversation
 from quarterdeck.control.link import Link, LinkClosedError, Message, ProtocolError
 from quarterdeck.control.sessions import Sessions
-from quarterdeck.core.errors import ErrorCode
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.ids import QueryId, SessionId, WorkerId
 from quarterdeck.core.workcoord.coordinator import CoordinatorMachine
 from quarterdeck.core.workcoord.coordinator import effects as ef
@@ -27,7 +27,11 @@ _STOPPED = WorkError(ErrorCode.CANCELED, "the coordinator has stopped; ask anoth
 
 
 class QueryHandle(Generic[ResultT]):
-    """A query from the side of whoever asked: works go in, results come out in the order in which they were won."""
+    """A query from the side of whoever asked: works go in, results come out in the order in which they were won.
+
+    It holds what was won and not read, without a limit: whoever submits sees to it that not too much is under way
+    (`Harvest` does).
+    """
 
     def __init__(self, query_id: QueryId, driver: "CoordinatorDriver[ResultT]") -> None:
         self.query_id = query_id
@@ -36,9 +40,17 @@ class QueryHandle(Generic[ResultT]):
         self._driver = driver
         self._results: deque[tuple[WorkKey, ResultT]] = deque()
         self._changed = asyncio.Event()
+        self._closed = False
 
     def submit(self, spec: WorkSpec) -> None:
         """Adds a work; `refused` tells if it was not taken."""
+        if len(spec.payload) > MAX_PAYLOAD_BYTES:
+            raise QuarterdeckError(
+                ErrorCode.INVALID_ARGUMENT,
+                f"work {spec.key} is too large",
+                f"what it carries is {len(spec.payload):,} bytes, and {MAX_PAYLOAD_BYTES:,} are allowed",
+                "break it into smaller works",
+            )
         if self.ended is not None:
             self.refused.append(ef.RefuseWork(spec.key, "its query has ended"))
         else:
@@ -63,7 +75,21 @@ class QueryHandle(Generic[ResultT]):
             await self._changed.wait()
         return self._results.popleft()
 
+    def close(self, reason: str) -> None:
+        """Nobody reads it any more: cancels what is left, and discards what was won and not read; again is fine."""
+        self._closed = True
+        if self.ended is None:
+            self.cancel(reason)
+        while self._results:
+            self.discard(self._results.popleft()[1])
+
+    def discard(self, result: ResultT) -> None:
+        self._driver.discard(result)
+
     def deliver(self, key: WorkKey, result: ResultT) -> None:
+        if self._closed:
+            self.discard(result)
+            return
         self._results.append((key, result))
         self._changed.set()
 
@@ -129,6 +155,10 @@ class CoordinatorDriver(Generic[ResultT]):
             self._queries[query_id] = handle
             self.apply(ev.QueryOpened(query_id, wait_limit_s))
         return handle
+
+    def discard(self, result: ResultT) -> None:
+        """A result that was delivered and is not wanted."""
+        self._fetcher.discard(result)
 
     def drain_worker(self, worker_id: WorkerId) -> None:
         self.apply(ev.DrainRequested(worker_id))

@@ -1,0 +1,113 @@
+"""The results of one query, in the order in which its works were given, with a bound on what is held for the reader.
+
+Works are submitted as the reader gets on: at most `window` of them are submitted and not yet read. So a slow reader
+costs neither memory nor the workers' credit, and a hundred thousand works are made one by one as they are needed.
+"""
+
+from collections.abc import AsyncGenerator, Iterable, Iterator
+from types import TracebackType
+from typing import Generic, Self
+
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.core.ids import QueryId
+from quarterdeck.core.workcoord.coordinator import effects as ef
+from quarterdeck.core.workcoord.model import WorkError, WorkKey, WorkSpec
+from quarterdeck.crew.coordinator import CoordinatorDriver, QueryHandle
+from quarterdeck.crew.ports import ResultT
+
+
+class Harvest(Generic[ResultT]):
+    """Use it as a context: leaving it, however that comes about, cancels what is left and discards the unread."""
+
+    def __init__(
+        self,
+        driver: CoordinatorDriver[ResultT],
+        query_id: QueryId,
+        specs: Iterable[WorkSpec],
+        *,
+        window: int,
+        wait_limit_s: float | None,
+    ) -> None:
+        if window < 1:
+            raise ValueError(f"window is {window}, it must be at least 1")
+        self._handle: QueryHandle[ResultT] = driver.open_query(query_id, wait_limit_s)
+        self._specs: Iterator[WorkSpec] = iter(specs)
+        self._window = window
+        self._order: dict[WorkKey, None] = {}
+        """The works that were submitted and not read, in their order."""
+        self._early: dict[WorkKey, ResultT] = {}
+        """Results that came before their turn."""
+        self._sealed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.cancel("whoever asked has gone" if error is not None else "no more of it is wanted")
+
+    def cancel(self, reason: str) -> None:
+        """Ends the query if it has not ended; again is fine."""
+        self._handle.close(reason)
+        for result in self._early.values():
+            self._handle.discard(result)
+        self._early.clear()
+
+    async def results(self) -> AsyncGenerator[tuple[WorkKey, ResultT]]:
+        """Each result once; raises `QuarterdeckError` when the query has failed or was canceled. A result is the
+        reader's from then on, to release."""
+        self._submit()
+        while self._order:
+            key = next(iter(self._order))
+            while key not in self._early:
+                won = await self._handle.next_result()
+                if won is None:
+                    raise _as_error(self._handle)
+                self._early[won[0]] = won[1]
+            del self._order[key]
+            result = self._early.pop(key)
+            self._submit()
+            yield key, result
+
+    def _submit(self) -> None:
+        while not self._sealed and len(self._order) < self._window:
+            spec = next(self._specs, None)
+            if spec is None:
+                self._sealed = True
+                self._handle.seal()
+                return
+            self._order[spec.key] = None
+            self._handle.submit(spec)
+            if self._handle.refused:
+                raise _as_error(self._handle)
+
+
+def _as_error(handle: QueryHandle[ResultT]) -> QuarterdeckError:
+    """Why there are no more results although more were due."""
+    ended = handle.ended
+    if handle.refused and (ended is None or ended.error is None):
+        refused = handle.refused[0]
+        return QuarterdeckError(
+            ErrorCode.INTERNAL, f"work {refused.key} was not taken", refused.reason, "please report this"
+        )
+    assert ended is not None
+    error = ended.error or WorkError(ErrorCode.INTERNAL, "the query ended before its works did", retryable=False)
+    what = f"query {ended.query_id} {'was canceled' if ended.outcome is ef.Outcome.CANCELED else 'failed'}"
+    code = ErrorCode(error.code) if error.code in set(ErrorCode) else ErrorCode.WORK_FAILED
+    return QuarterdeckError(code, what, error.message, _NEXT_STEP[code], retryable=error.retryable)
+
+
+_NEXT_STEP = {
+    ErrorCode.INVALID_ARGUMENT: "correct the request",
+    ErrorCode.NOT_FOUND: "check that it is there and that the workers may read it",
+    ErrorCode.NO_WORKER: "start a worker, or ask again when one has joined",
+    ErrorCode.ATTEMPTS_EXHAUSTED: "look at the workers' logs for this query, then ask again",
+    ErrorCode.WORK_FAILED: "correct the query or the data; asking again will not help",
+    ErrorCode.DEADLINE_EXCEEDED: "ask for less, or allow more time",
+    ErrorCode.CANCELED: "ask again if it is still wanted",
+    ErrorCode.RESOURCE_EXHAUSTED: "ask for less, or give the workers more room",
+    ErrorCode.PROTOCOL: "run the same release everywhere",
+    ErrorCode.UNAVAILABLE: "ask again",
+    ErrorCode.INTERNAL: "please report this with the logs of the query",
+}
