@@ -1,0 +1,57 @@
+"""What of a value may be shown in a log, and how when the value itself objects.
+
+Secrets go by names: what is logged under the name of one is replaced, however deep it lies. A secret inside a text,
+such as a URL with a password, is for whoever logs it to leave out.
+"""
+
+from collections.abc import Mapping
+from typing import Final, TypeVar, cast
+
+SECRETS: Final = ("token", "authorization", "secret_access_key", "password")
+"""A name is a secret's when it is one of these or ends in one: `session_token`, `Proxy-Authorization`."""
+MASK: Final = "***"
+
+NameT = TypeVar("NameT")
+
+_DEEPEST = 6
+"""What lies deeper is masked: nothing that should be logged is nested like that, and a value may contain itself."""
+
+
+def is_secret(name: object) -> bool:
+    """Whether a value under this name must not be shown.
+
+    >>> is_secret("X-Auth-Token"), is_secret(b"authorization"), is_secret("tokens_used")
+    (True, True, False)
+    """
+    text = name.decode("latin-1") if isinstance(name, bytes) else name
+    if not isinstance(text, str):
+        return False
+    plain = text.lower().replace("-", "_")
+    return plain.endswith(SECRETS) and any(plain == secret or plain.endswith(f"_{secret}") for secret in SECRETS)
+
+
+def masked(value: object, depth: int = 0) -> object:
+    """The value with every secret inside it replaced. Headers as pairs of name and value are understood too."""
+    if isinstance(value, str | bytes | int | float) or value is None:
+        return value
+    if isinstance(value, Mapping):
+        return MASK if depth == _DEEPEST else masked_fields(cast("Mapping[object, object]", value), depth + 1)
+    if isinstance(value, list | tuple):
+        items = cast("list[object] | tuple[object, ...]", value)
+        if len(items) == 2 and is_secret(items[0]):
+            return [items[0], MASK]
+        return MASK if depth == _DEEPEST else [masked(item, depth + 1) for item in items]
+    return value
+
+
+def masked_fields(fields: Mapping[NameT, object], depth: int = 0) -> dict[NameT, object]:
+    return {name: MASK if is_secret(name) else masked(value, depth) for name, value in fields.items()}
+
+
+def as_text(value: object) -> str:
+    """A text for any value, secrets masked; one that cannot even be looked at is named by its type."""
+    try:
+        shown = masked(value)
+        return shown if isinstance(shown, str) else repr(shown)
+    except Exception as error:  # noqa: BLE001 - a value may do anything when it is looked at, and a log must not fail
+        return f"<{type(value).__name__} that cannot be shown: {type(error).__name__}>"

@@ -1,0 +1,36 @@
+"""Metrics: two classes, one for each kind of process, that have everything which the process measures.
+
+Something that happens is told when it happens, to a counter or a histogram (`metrics.scheduling.accepted.inc(...)`).
+Something that is, a depth, an age, a size, is read at the scrape from the figures that the process returns
+(`metrics.read_figures_from(...)`). Ids of queries and works are exemplars, never labels.
+"""
+
+from quarterdeck.telemetry.metrics.coordinator import CoordinatorFigures, CoordinatorMetrics
+from quarterdeck.telemetry.metrics.exemplars import Exemplar, exemplar
+from quarterdeck.telemetry.metrics.labels import (
+    REASSIGNMENTS,
+    DisconnectReason,
+    Lookup,
+    ReassignmentReason,
+    RemovalReason,
+    error_code,
+)
+from quarterdeck.telemetry.metrics.series import Counter, Histogram
+from quarterdeck.telemetry.metrics.worker import WorkerFigures, WorkerMetrics
+
+__all__ = [
+    "REASSIGNMENTS",
+    "CoordinatorFigures",
+    "CoordinatorMetrics",
+    "Counter",
+    "DisconnectReason",
+    "Exemplar",
+    "Histogram",
+    "Lookup",
+    "ReassignmentReason",
+    "RemovalReason",
+    "WorkerFigures",
+    "WorkerMetrics",
+    "error_code",
+    "exemplar",
+]

@@ -1,0 +1,20 @@
+"""The artifacts on a worker's disk: what became of them."""
+
+from quarterdeck.telemetry.metrics.families import Audience, Families, label
+from quarterdeck.telemetry.metrics.labels import RemovalReason
+
+
+class ArtifactMetrics:
+    def __init__(self, families: Families) -> None:
+        self.removed = families.counter_by(
+            "artifacts_removed_total",
+            "Artifacts deleted, by why. `expired` and `evicted` cost their work another attempt.",
+            Audience.ON_CALL,
+            label("reason", RemovalReason),
+        )
+        """Raised once for every artifact that was written; give it the work's exemplar."""
+
+        self.served_bytes = families.counter(
+            "artifact_served_bytes_total", "Bytes of artifacts sent to coordinators.", Audience.CAPACITY
+        )
+        """Raised by what was written to the network, of fetches that broke off too."""

@@ -1,0 +1,82 @@
+"""The closed sets from which label values come, so that the number of time series is known before the first event.
+
+Where core has a set (`Outcome`, `ErrorCode`, `RejectReason`, …) it is used; these are for where it has none.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+from quarterdeck.core.errors import ErrorCode
+from quarterdeck.core.workcoord.coordinator.tables import WorkTrigger
+
+
+class DisconnectReason(StrEnum):
+    """Why a session ended. The first five are core's `CloseReason`, for sessions that this side closed."""
+
+    SILENT = "silent"
+    PROTOCOL = "protocol"
+    REPLACED = "replaced"
+    REFUSED = "refused"
+    GOODBYE = "goodbye"
+    CONNECTION_LOST = "connection_lost"
+    """The peer died, or the network between did."""
+    NOT_READING = "not_reading"
+    """The peer let our outbox fill up and was cut off."""
+
+
+class ReassignmentReason(StrEnum):
+    """Why a work that a worker had goes to another."""
+
+    REJECTED = "rejected"
+    RETURNED = "returned"
+    """By a draining worker, not begun."""
+    FAILED = "failed"
+    FETCH_FAILED = "fetch_failed"
+    ARTIFACT_LOST = "artifact_lost"
+    WORKER_LOST = "worker_lost"
+    LEASE_ENDED = "lease_ended"
+
+
+REASSIGNMENTS: Final[Mapping[WorkTrigger, ReassignmentReason]] = MappingProxyType(
+    {
+        WorkTrigger.REJECT: ReassignmentReason.REJECTED,
+        WorkTrigger.RETURN: ReassignmentReason.RETURNED,
+        WorkTrigger.FAIL: ReassignmentReason.FAILED,
+        WorkTrigger.FETCH_FAIL: ReassignmentReason.FETCH_FAILED,
+        WorkTrigger.ARTIFACT_LOST: ReassignmentReason.ARTIFACT_LOST,
+        WorkTrigger.LOSE: ReassignmentReason.WORKER_LOST,
+        WorkTrigger.LEASE_END: ReassignmentReason.LEASE_ENDED,
+    }
+)
+"""Every trigger that takes a work back to the start, and what it is called in metrics."""
+
+
+class RemovalReason(StrEnum):
+    """Why a worker deleted an artifact."""
+
+    ACKNOWLEDGED = "acknowledged"
+    """It was fetched. The only one that is not a loss."""
+    EXPIRED = "expired"
+    """Its time to live was over, and nobody had fetched it."""
+    EVICTED = "evicted"
+    """The disk was needed for something else."""
+    CANCELED = "canceled"
+    """Its query or its session had ended."""
+
+
+class Lookup(StrEnum):
+    """Whether something was where it was hoped to be."""
+
+    HIT = "hit"
+    MISS = "miss"
+
+
+def error_code(code: str) -> ErrorCode:
+    """The code of an error that came over the wire. One that this version does not know is a breach of protocol: it
+    would otherwise be a new label value."""
+    try:
+        return ErrorCode(code)
+    except ValueError:
+        return ErrorCode.PROTOCOL

@@ -1,0 +1,38 @@
+"""Giving work out: what happens to a work between its query and a worker's word that it has it."""
+
+from quarterdeck.core.workcoord.messages import RejectReason
+from quarterdeck.telemetry.metrics.buckets import STEP_S
+from quarterdeck.telemetry.metrics.families import Audience, Families, label
+from quarterdeck.telemetry.metrics.labels import ReassignmentReason
+
+
+class SchedulingMetrics:
+    """All of these are of one work: give them its exemplar."""
+
+    def __init__(self, families: Families) -> None:
+        self.assignment = families.histogram(
+            "assignment_seconds",
+            "From a work's wish for a worker, at first or again, until it is assigned to one.",
+            Audience.CAPACITY,
+            STEP_S,
+        )
+        """Observed at every assignment of an attempt."""
+
+        self.accepted = families.counter("works_accepted_total", "Assignments that workers took.", Audience.CAPACITY)
+        """Raised for every `WorkAccepted`."""
+
+        self.rejected = families.counter_by(
+            "works_rejected_total",
+            "Assignments that workers did not take, by why. Lack of room is never among the reasons.",
+            Audience.ON_CALL,
+            label("reason", RejectReason),
+        )
+        """Raised for every `WorkRejected`."""
+
+        self.reassigned = families.counter_by(
+            "reassignments_total",
+            "Works that went back to be given to another worker, by why.",
+            Audience.ON_CALL,
+            label("reason", ReassignmentReason),
+        )
+        """Raised when an attempt ended and its work waits again; `REASSIGNMENTS` has the reason of a trigger."""

@@ -1,0 +1,151 @@
+"""The metrics of a worker."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from quarterdeck.telemetry.metrics.artifacts import ArtifactMetrics
+from quarterdeck.telemetry.metrics.control import ControlMetrics
+from quarterdeck.telemetry.metrics.execution import ExecutionMetrics
+from quarterdeck.telemetry.metrics.families import Audience, Families, label
+from quarterdeck.telemetry.metrics.figures import Readings
+from quarterdeck.telemetry.metrics.labels import Lookup
+from quarterdeck.telemetry.metrics.process import register_process
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerFigures:
+    """What a worker can say of itself at any moment. Totals count from the start of the process."""
+
+    active_streams: int
+    """Sessions with coordinators."""
+    queue_depth: int
+    """Works accepted that wait for a slot."""
+    running_tasks: int
+    slots: int
+    accepting_work: bool
+    draining: bool
+    artifacts: int
+    """Files in the spool."""
+    spool_bytes: int
+    cache_bytes: int
+    """The parquet cache."""
+    disk_limit_bytes: int
+    """What spool and cache may take together."""
+    disk_free_bytes: int
+    """On the file system that both are on."""
+    sessions_opened: int
+    protocol_errors: int
+    registrations_failed: int
+    own_pauses: int
+    cache_hits: int
+    cache_misses: int
+    drops_failed: int
+    """Artifacts that could not be deleted."""
+
+
+class WorkerMetrics:
+    """Made once for a process, on its registry. Each part is given to whoever knows when it happens."""
+
+    def __init__(self, registry: "CollectorRegistry") -> None:
+        register_process(registry, "worker")
+        self.families = Families(registry, "quarterdeck_worker")
+        """What there is, for the reference."""
+        self.control = ControlMetrics(self.families)
+        self.execution = ExecutionMetrics(self.families)
+        self.artifacts = ArtifactMetrics(self.families)
+        self._readings = Readings[WorkerFigures](self.families)
+        _declare_control(self._readings)
+        _declare_execution(self._readings)
+        _declare_disk(self._readings)
+        self._readings.register()
+
+    def read_figures_from(self, source: Callable[[], WorkerFigures]) -> None:
+        """Asked at every scrape, on the thread of the scrape. Before this is called a scrape has no figures."""
+        self._readings.read_from(source)
+
+
+def _declare_control(readings: Readings[WorkerFigures]) -> None:
+    readings.level(
+        "active_streams", "Sessions with coordinators now.", Audience.ON_CALL, lambda figures: figures.active_streams
+    )
+    readings.total(
+        "sessions_opened_total",
+        "Sessions with coordinators begun.",
+        Audience.ON_CALL,
+        lambda figures: figures.sessions_opened,
+    )
+    readings.total(
+        "protocol_errors_total",
+        "Peers that sent what cannot be: another version, or a bug.",
+        Audience.ON_CALL,
+        lambda figures: figures.protocol_errors,
+    )
+    readings.total(
+        "registrations_failed_total",
+        "Connections on which a coordinator did not answer our registration, or refused it.",
+        Audience.ON_CALL,
+        lambda figures: figures.registrations_failed,
+    )
+    readings.total(
+        "own_pauses_total",
+        "Times this process itself stood still long enough to miss heartbeats.",
+        Audience.ON_CALL,
+        lambda figures: figures.own_pauses,
+    )
+    readings.level(
+        "accepting_work", "1 while new work is taken, else 0.", Audience.ON_CALL, lambda figures: figures.accepting_work
+    )
+    readings.level(
+        "draining", "1 from the word to stop until the end, else 0.", Audience.ON_CALL, lambda figures: figures.draining
+    )
+
+
+def _declare_execution(readings: Readings[WorkerFigures]) -> None:
+    readings.level(
+        "work_queue_depth",
+        "Works accepted that wait for a slot.",
+        Audience.CAPACITY,
+        lambda figures: figures.queue_depth,
+    )
+    readings.level("running_tasks", "Works in a slot now.", Audience.CAPACITY, lambda figures: figures.running_tasks)
+    readings.level("slots", "Works that can run at once.", Audience.CAPACITY, lambda figures: figures.slots)
+    readings.total_by(
+        "parquet_cache_lookups_total",
+        "Objects that a work needed and that were in the parquet cache (`hit`), or had to be downloaded (`miss`).",
+        Audience.TUNING,
+        label("result", Lookup),
+        lambda figures: {Lookup.HIT: figures.cache_hits, Lookup.MISS: figures.cache_misses},
+    )
+
+
+def _declare_disk(readings: Readings[WorkerFigures]) -> None:
+    readings.level("artifacts", "Artifacts in the spool now.", Audience.CAPACITY, lambda figures: figures.artifacts)
+    readings.level("spool_bytes", "Disk that artifacts take.", Audience.CAPACITY, lambda figures: figures.spool_bytes)
+    readings.level(
+        "parquet_cache_bytes",
+        "Disk that the parquet cache takes.",
+        Audience.CAPACITY,
+        lambda figures: figures.cache_bytes,
+    )
+    readings.level(
+        "disk_limit_bytes",
+        "What spool and cache may take together.",
+        Audience.CAPACITY,
+        lambda figures: figures.disk_limit_bytes,
+    )
+    readings.level(
+        "disk_free_bytes",
+        "Free on the file system that spool and cache share.",
+        Audience.ON_CALL,
+        lambda figures: figures.disk_free_bytes,
+    )
+    readings.total(
+        "artifact_drops_failed_total",
+        "Artifacts that could not be deleted; they are found at the next start.",
+        Audience.ON_CALL,
+        lambda figures: figures.drops_failed,
+    )

@@ -1,0 +1,98 @@
+"""The page about metrics, made from the metrics: `python -m quarterdeck.telemetry.reference > docs/metrics.md`."""
+
+import sys
+from collections.abc import Iterable
+from enum import StrEnum
+
+from quarterdeck.telemetry.exposition import new_registry
+from quarterdeck.telemetry.metrics import CoordinatorMetrics, WorkerMetrics
+from quarterdeck.telemetry.metrics.families import Audience, Description, Label
+from quarterdeck.telemetry.metrics.process import OF_EVERY_PROCESS
+
+_HEAD = """\
+# Metrics
+
+Every process answers `GET /metrics` in Prometheus' text format, or in OpenMetrics for a scraper that asks for it.
+OpenMetrics has exemplars: beside a bucket stand the `query_id` and `work_id` of one observation in it, under which its
+logs and spans are found. Ids are never labels; all label values come from closed sets, so the number of time series of
+a process is fixed.
+
+Durations are in seconds, sizes in bytes. A total counts from the start of the process. This page is printed by
+`python -m quarterdeck.telemetry.reference`, and a test keeps it equal to the code.
+
+## For whom
+
+| word | who looks at it |
+|---|---|
+"""
+
+_AUDIENCES = {
+    Audience.SERVICE_LEVEL: "whoever answers for what the people who ask get",
+    Audience.ON_CALL: "whoever is called when something breaks, and wants to know what and where",
+    Audience.CAPACITY: "whoever decides on workers, disk and memory; autoscalers too",
+    Audience.TUNING: "whoever changes a setting or a plan, and wants to know whether it got better",
+}
+
+_QUESTIONS = """\
+## Questions and their answers
+
+| question | PromQL |
+|---|---|
+| How long does the slowest of a hundred queries take? | `histogram_quantile(0.99, sum by (le) \
+(rate(quarterdeck_coordinator_query_seconds_bucket{outcome="succeeded"}[5m])))` |
+| Which share of queries ends within a second? | `sum(rate(quarterdeck_coordinator_query_seconds_bucket\
+{outcome="succeeded",le="1.0"}[5m])) / sum(rate(quarterdeck_coordinator_query_seconds_count[5m]))` |
+| Which share of works goes to the worker with the warm cache? | `sum(rate(\
+quarterdeck_coordinator_affinity_assignments_total{result="hit"}[5m])) / sum(rate(\
+quarterdeck_coordinator_affinity_assignments_total[5m]))` |
+| How often is a fetched result not what was announced? | `sum(rate(\
+quarterdeck_coordinator_checksum_mismatches_total[5m])) / sum(rate(quarterdeck_coordinator_fetch_seconds_count[5m]))` |
+| Are the workers busy? | `sum(quarterdeck_worker_running_tasks) / sum(quarterdeck_worker_slots)` |
+| Does work wait? | `max(quarterdeck_coordinator_oldest_work_age_seconds)` |
+"""
+
+_STANDARD = """\
+Beside these there are prometheus-client's own: `process_resident_memory_bytes`, `process_cpu_seconds_total`,
+`process_open_fds` and others about the process, `python_info`, and `python_gc_…` about its garbage collector.
+"""
+
+
+def render() -> str:
+    """The page, as Markdown."""
+    coordinator, worker = CoordinatorMetrics(new_registry()), WorkerMetrics(new_registry())
+    audiences = "".join(f"| {audience} | {who} |\n" for audience, who in _AUDIENCES.items())
+    return (
+        "\n".join(
+            [
+                _HEAD + audiences,
+                _QUESTIONS,
+                "## Every process\n",
+                _table(OF_EVERY_PROCESS),
+                _STANDARD,
+                "## Coordinator\n",
+                _table(coordinator.families),
+                "## Worker\n",
+                _table(worker.families),
+            ]
+        ).rstrip("\n")
+        + "\n"
+    )
+
+
+def _table(descriptions: Iterable[Description]) -> str:
+    rows = "".join(_row(description) for description in descriptions)
+    return f"| name | type | labels | meaning | for whom |\n|---|---|---|---|---|\n{rows}"
+
+
+def _row(about: Description) -> str:
+    labels = "; ".join(_label(label) for label in about.labels)
+    return f"| `{about.name}` | {about.type} | {labels} | {about.meaning} | {about.audience} |\n"
+
+
+def _label(label: Label[StrEnum]) -> str:
+    values = ", ".join(f"`{value}`" for value in label.values)
+    return f"`{label.name}`: {values}" if values else f"`{label.name}`"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(render())

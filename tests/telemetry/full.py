@@ -1,0 +1,48 @@
+"""Figures of a process in which everything has another number, so that a mix-up shows."""
+
+from quarterdeck.core.workcoord.coordinator.tables import WorkerState, WorkState
+from quarterdeck.telemetry.metrics import CoordinatorFigures, WorkerFigures
+
+
+def coordinator_figures() -> CoordinatorFigures:
+    return CoordinatorFigures(
+        active_streams=11,
+        active_queries=12,
+        queue_depth=13,
+        oldest_work_age_s=14.5,
+        works={WorkState.PENDING: 15, WorkState.ACCEPTED: 16},
+        workers={WorkerState.ACCEPTING: 17},
+        spool_bytes=18,
+        disk_free_bytes=19,
+        sessions_opened=20,
+        protocol_errors=21,
+        connections_without_registration=22,
+        registrations_refused=23,
+        own_pauses=24,
+        affinity_hits=25,
+        affinity_misses=26,
+        results_dropped=27,
+    )
+
+
+def worker_figures() -> WorkerFigures:
+    return WorkerFigures(
+        active_streams=31,
+        queue_depth=32,
+        running_tasks=33,
+        slots=34,
+        accepting_work=True,
+        draining=False,
+        artifacts=35,
+        spool_bytes=36,
+        cache_bytes=37,
+        disk_limit_bytes=38,
+        disk_free_bytes=39,
+        sessions_opened=40,
+        protocol_errors=41,
+        registrations_failed=42,
+        own_pauses=43,
+        cache_hits=44,
+        cache_misses=45,
+        drops_failed=46,
+    )

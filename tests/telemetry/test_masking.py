@@ -1,0 +1,49 @@
+"""What may be shown, and how when the value objects."""
+
+import doctest
+from types import ModuleType
+
+import pytest
+
+from quarterdeck.telemetry import masking
+from quarterdeck.telemetry.masking import MASK, as_text, is_secret, masked
+from quarterdeck.telemetry.metrics import exemplars
+
+
+@pytest.mark.parametrize("module", [masking, exemplars], ids=["masking", "exemplars"])
+def test_the_examples_in_the_code_are_true(module: ModuleType) -> None:
+    results = doctest.testmod(module)
+    assert (results.failed, results.attempted > 0) == (0, True)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["token", "TOKEN", "Authorization", "proxy-authorization", "aws_secret_access_key", b"X-Auth-Token", "password"],
+)
+def test_names_of_secrets_are_known_in_every_spelling(name: object) -> None:
+    assert is_secret(name)
+
+
+@pytest.mark.parametrize("name", ["tokens", "token_count", "mytoken", "authorization_kind", "", b"accept", 7, None])
+def test_names_that_only_resemble_those_of_secrets_are_not(name: object) -> None:
+    assert not is_secret(name)
+
+
+def test_what_was_given_is_not_changed() -> None:
+    given = {"token": "s3cret", "list": [("token", "s3cret")]}
+    assert masked(given) == {"token": MASK, "list": [["token", MASK]]}
+    assert given == {"token": "s3cret", "list": [("token", "s3cret")]}
+
+
+def test_what_lies_too_deep_is_masked() -> None:
+    deep: object = "s3cret"
+    for _ in range(20):
+        deep = [deep]
+    assert "s3cret" not in as_text(deep)
+    assert MASK in as_text(deep)
+
+
+def test_a_text_stays_as_it_is_and_anything_else_is_shown_by_its_repr() -> None:
+    assert as_text("plain words") == "plain words"
+    assert as_text(b"bytes") == "b'bytes'"
+    assert as_text({"token": 1, "a": 2}) == "{'token': '***', 'a': 2}"
