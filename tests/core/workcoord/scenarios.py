@@ -942,7 +942,7 @@ def an_acknowledged_artifact_lingers() -> None:
     mate.succeeds(attempt)
     effects = mate.acknowledged(attempt, session)
     assert attempt.state is A.LINGERING
-    assert effects == []
+    assert effects == [we.ReleaseResult(attempt.attempt_id)]
     assert (mate.session(session).outstanding, mate.session(session).attempts) == (0, {})
     assert of(we.DropResult, mate.advance(29.9)) == []
     assert of(we.DropResult, mate.advance(0.1)) == [we.DropResult(attempt.attempt_id)]
@@ -997,7 +997,7 @@ def a_ready_artifact_lingers_when_its_session_is_gone() -> None:
     mate.succeeds(attempt)
     effects = mate.loses(session)
     assert attempt.state is A.LINGERING
-    assert effects == [we.ClearSession(session)]
+    assert effects == [we.ReleaseResult(attempt.attempt_id), we.ClearSession(session)]
     assert of(we.DropResult, mate.advance(29.9)) == []
     assert of(we.DropResult, mate.advance(0.1)) == [we.DropResult(attempt.attempt_id)]
 

@@ -164,7 +164,7 @@ def test_rejections_and_returns_are_nobodys_failure() -> None:
         bridge.accepts(work)
         bridge.says(session, WorkerBeat(DRAINING), WorkReturned(work.current_id))
         bridge.loses(session)
-    assert (work.failures, work.number, work.avoid) == (0, 10, None)
+    assert (work.failures, work.number, work.avoid) == (0, 10, ())
     assert bridge.machine.counters["rejected"] == 5
     assert bridge.machine.counters["retried: reject"] == 5
 
@@ -748,7 +748,7 @@ def _waits_where_it_failed(bridge: Bridge) -> tuple[SessionId, Work]:
     work = bridge.submit(leaf("a"))
     bridge.accepts(work)
     bridge.says(first, CreditChanged(0), WorkFailed(work.current_id, PASSING))
-    assert (work.state, work.avoid) == (W.PENDING, "w1")
+    assert (work.state, work.avoid) == (W.PENDING, ("w1",))
     return first, work
 
 
@@ -774,6 +774,48 @@ def test_a_work_that_failed_on_the_only_worker_goes_there_again() -> None:
     first, work = _waits_where_it_failed(bridge)
     bridge.says(first, CreditChanged(1))
     assert bridge.session_of(work) == first
+
+
+def _fails_where_it_is(bridge: Bridge, work: Work) -> str:
+    worker = bridge.worker_of(work)
+    bridge.accepts(work)
+    bridge.says(bridge.session_of(work), WorkFailed(work.current_id, PASSING))
+    return worker
+
+
+def test_a_work_tries_every_worker_before_it_tries_one_again() -> None:
+    bridge = Bridge()
+    workers = {f"w{n}" for n in range(5)}
+    for worker in sorted(workers):
+        bridge.joins(worker)
+    work = bridge.submit(leaf("a", max_failures=20))
+    assert {_fails_where_it_is(bridge, work) for _ in range(5)} == workers
+    for _ in range(10):  # it failed everywhere: at least not where it failed last
+        last = _fails_where_it_is(bridge, work)
+        assert bridge.worker_of(work) != last
+
+
+def test_a_work_that_failed_everywhere_waits_for_any_but_where_it_failed_last() -> None:
+    bridge = Bridge()
+    sessions = {worker: bridge.joins(worker, credit=1) for worker in ("w1", "w2")}
+    work = bridge.submit(leaf("a"))
+    first = _fails_where_it_is(bridge, work)
+    second = bridge.worker_of(work)
+    bridge.says(sessions[first], CreditChanged(0))
+    _fails_where_it_is(bridge, work)
+    assert work.state is W.PENDING
+    bridge.says(sessions[second], CreditChanged(2))
+    assert work.state is W.PENDING
+    bridge.says(sessions[first], CreditChanged(1))
+    assert bridge.worker_of(work) == first
+
+
+def test_of_many_workers_on_which_a_work_failed_the_last_are_remembered() -> None:
+    bridge = Bridge()
+    work = bridge.submit(leaf("a", max_failures=100))
+    for n in range(20):
+        bridge.loses(bridge.joins(f"w{n}"))
+    assert work.avoid == tuple(f"w{n}" for n in range(4, 20))
 
 
 def test_a_choosy_work_keeps_no_worker_from_what_comes_after_it() -> None:

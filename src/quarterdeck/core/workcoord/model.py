@@ -124,7 +124,7 @@ class WorkerStatus:
 
 @dataclass(frozen=True, slots=True)
 class DiskUse:
-    """What a worker's results and cache take on its disk, and what is left there; for people and placement to look at."""
+    """What a worker's results and cache take on its disk, and what is left there. For people to look at."""
 
     artifact_bytes: int
     cache_bytes: int

@@ -212,10 +212,16 @@ class Dispatcher:
             self._stand_in_line(work, lane.backlog[-1])
 
     def _suits(self, work: Work, session: Session) -> bool:
-        """Whether a worker may have it: none of its group is there, nor did it fail there last, if there are others."""
-        if session.worker_id in self._hosts_of(work):
+        """Whether a worker may have it: none of its group is there, nor did it fail there, while there are others."""
+        worker_id = session.worker_id
+        if worker_id in self._hosts_of(work):
             return False
-        return work.avoid != session.worker_id or len(work.lane.members) == 1
+        if worker_id not in work.avoid:
+            return True
+        members = work.lane.members
+        if len(members) > sum(avoided in members for avoided in work.avoid):
+            return False
+        return worker_id != work.avoid[-1] or len(members) == 1
 
     def _place_choosy(self, lane: Lane, session: Session) -> None:
         """A worker has credit to spare, and may be what a choosy work is waiting for."""
@@ -230,8 +236,10 @@ class Dispatcher:
         placement = work.lane.placement(spec.placement)
         hosts = self._hosts_of(work)
         chosen = None
-        if work.avoid is not None:
-            chosen = placement.choose(spec.affinity_key, [*hosts, work.avoid])
+        if work.avoid:
+            chosen = placement.choose(spec.affinity_key, [*hosts, *work.avoid])
+            if chosen is None:  # it failed everywhere: then at least not where it failed last
+                chosen = placement.choose(spec.affinity_key, [*hosts, work.avoid[-1]])
         if chosen is None:
             chosen = placement.choose(spec.affinity_key, hosts)
         return None if chosen is None else members[chosen]

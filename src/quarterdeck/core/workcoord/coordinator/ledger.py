@@ -39,6 +39,10 @@ from quarterdeck.core.workcoord.model import (
 from quarterdeck.core.workcoord.peer import PeerError
 
 
+_AVOIDED = 16
+"""Of so many workers on which a work failed it is remembered. A durable work may fail on many in its life."""
+
+
 class Ledger:
     def __init__(self, desk: Desk, spill_after_s: float, *, owns_durable: bool) -> None:
         self._desk = desk
@@ -364,7 +368,8 @@ class Ledger:
             self._unbind(attempt)
         if error is not None:
             work.failures += 1
-            work.avoid = attempt.worker_id
+            others = (worker_id for worker_id in work.avoid if worker_id != attempt.worker_id)
+            work.avoid = (*others, attempt.worker_id)[-_AVOIDED:]
         if error is not None and not error.retryable:
             self._give_up(work, error)
         elif error is not None and work.failures >= work.spec.policy.max_failures:

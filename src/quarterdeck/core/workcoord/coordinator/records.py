@@ -55,8 +55,8 @@ class Work:
     served: int = 0
     """The attempt whose held result was delivered; 0 for none."""
     current: "Attempt | None" = None
-    avoid: WorkerId | None = None
-    """Where it failed last: not there again while there is another."""
+    avoid: tuple[WorkerId, ...] = ()
+    """Where it failed, the last one last: not there again while there are others."""
     since: float = 0.0
     """Since when it is pending."""
     lines: tuple["Line", ...] = ()
@@ -74,7 +74,7 @@ class Work:
     @property
     def choosy(self) -> bool:
         """It may not go to just any worker, so it does not wait in the common line."""
-        return self.spec.pinned_to is None and (self.spec.group is not None or self.avoid is not None)
+        return self.spec.pinned_to is None and (self.spec.group is not None or bool(self.avoid))
 
     @property
     def durable(self) -> bool:

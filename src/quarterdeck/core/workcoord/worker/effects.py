@@ -45,6 +45,13 @@ class StopExecution:
 
 
 @dataclass(frozen=True, slots=True)
+class ReleaseResult:
+    """Nobody waits for this artifact any more. It lingers for a fetch under way; when room is needed, it goes first."""
+
+    attempt: AttemptId
+
+
+@dataclass(frozen=True, slots=True)
 class DropResult:
     """Delete the artifact, or unload what is held. No answer is expected."""
 
@@ -59,4 +66,13 @@ class FinishDrain:
     """False when the time for draining ran out."""
 
 
-Effect = SendToCoordinator | CloseSession | ClearSession | StartExecution | StopExecution | DropResult | FinishDrain
+Effect = (
+    SendToCoordinator
+    | CloseSession
+    | ClearSession
+    | StartExecution
+    | StopExecution
+    | ReleaseResult
+    | DropResult
+    | FinishDrain
+)

@@ -68,6 +68,7 @@ from quarterdeck.core.workcoord.worker.effects import (
     DropResult,
     Effect,
     FinishDrain,
+    ReleaseResult,
     SendToCoordinator,
     StartExecution,
     StopExecution,
@@ -211,6 +212,7 @@ class WorkerMachine:
             PeerWatch.begin(registered.liveness, self._now),
         )
         self._sessions[session.session_id] = session
+        self.counters["sessions_opened"] += 1
         if self._finished:
             self._send(session, Goodbye("drained"))
             self._break_off(session, "drained")
@@ -290,9 +292,13 @@ class WorkerMachine:
             case AttemptState.STOPPING if was_running:
                 self._do(StopExecution(attempt.attempt_id))
             case AttemptState.LINGERING:
-                self._deadlines.set(ArtifactTimer(attempt.attempt_id), self._now + self.config.artifact_linger_s)
+                self._linger(attempt)
             case _:
                 pass
+
+    def _linger(self, attempt: Attempt) -> None:
+        self._do(ReleaseResult(attempt.attempt_id))
+        self._deadlines.set(ArtifactTimer(attempt.attempt_id), self._now + self.config.artifact_linger_s)
 
     def _clear_if_stopped(self, session_id: SessionId) -> None:
         if self._clearing.get(session_id) == 0:
@@ -371,7 +377,7 @@ class WorkerMachine:
         self._give_back_credit(attempt)
         if attempt.state is AttemptState.LINGERING:
             self._detach(attempt)
-            self._deadlines.set(ArtifactTimer(attempt_id), self._now + self.config.artifact_linger_s)
+            self._linger(attempt)
         self._share_credit()
         self._finish_drain_if_idle()
 
