@@ -1,7 +1,7 @@
 """Figures of a process in which everything has another number, so that a mix-up shows."""
 
 from quarterdeck.core.workcoord.coordinator.tables import WorkerState, WorkState
-from quarterdeck.telemetry.metrics import CoordinatorFigures, WorkerFigures
+from quarterdeck.telemetry.metrics import CoordinatorFigures, Rejection, WorkerFigures
 
 
 def coordinator_figures() -> CoordinatorFigures:
@@ -19,8 +19,11 @@ def coordinator_figures() -> CoordinatorFigures:
         connections_without_registration=22,
         registrations_refused=23,
         own_pauses=24,
+        rejections={Rejection.CONTROL_TOKEN: 7004},
         affinity_hits=25,
         affinity_misses=26,
+        fetched_bytes=7001,
+        checksum_mismatches=7002,
         results_dropped=27,
     )
 
@@ -42,7 +45,9 @@ def worker_figures() -> WorkerFigures:
         protocol_errors=41,
         registrations_failed=42,
         own_pauses=43,
+        rejections={Rejection.HTTP_TOKEN: 7005},
         cache_hits=44,
         cache_misses=45,
+        served_bytes=7003,
         drops_failed=46,
     )

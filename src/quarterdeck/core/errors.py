@@ -23,6 +23,9 @@ class ErrorCode(StrEnum):
     NOT_FOUND = "not_found"
     """What the caller named is not there."""
 
+    UNAUTHENTICATED = "unauthenticated"
+    """The caller did not show that it may ask at all."""
+
     NO_WORKER = "no_worker"
     """The work waited as long as its caller allowed, and no worker could take it."""
 
@@ -74,6 +77,7 @@ ERROR_TABLE: Final[Mapping[ErrorCode, ErrorRow]] = MappingProxyType(
     {
         ErrorCode.INVALID_ARGUMENT: ErrorRow("INVALID_ARGUMENT", http_status=400, exit_code=65, retryable=False),
         ErrorCode.NOT_FOUND: ErrorRow("NOT_FOUND", http_status=404, exit_code=66, retryable=False),
+        ErrorCode.UNAUTHENTICATED: ErrorRow("UNAUTHENTICATED", http_status=401, exit_code=77, retryable=False),
         ErrorCode.NO_WORKER: ErrorRow("UNAVAILABLE", http_status=503, exit_code=75, retryable=True),
         ErrorCode.ATTEMPTS_EXHAUSTED: ErrorRow("ABORTED", http_status=502, exit_code=81, retryable=True),
         ErrorCode.WORK_FAILED: ErrorRow("FAILED_PRECONDITION", http_status=422, exit_code=80, retryable=False),

@@ -12,6 +12,7 @@ from quarterdeck.telemetry.metrics.labels import (
     DisconnectReason,
     Lookup,
     ReassignmentReason,
+    Rejection,
     RemovalReason,
     error_code,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "Histogram",
     "Lookup",
     "ReassignmentReason",
+    "Rejection",
     "RemovalReason",
     "WorkerFigures",
     "WorkerMetrics",

@@ -13,8 +13,3 @@ class ArtifactMetrics:
             label("reason", RemovalReason),
         )
         """Raised once for every artifact that was written; give it the work's exemplar."""
-
-        self.served_bytes = families.counter(
-            "artifact_served_bytes_total", "Bytes of artifacts sent to coordinators.", Audience.CAPACITY
-        )
-        """Raised by what was written to the network, of fetches that broke off too."""

@@ -9,7 +9,7 @@ from quarterdeck.telemetry.metrics.control import CoordinatorControlMetrics
 from quarterdeck.telemetry.metrics.families import Audience, Families, Label, label
 from quarterdeck.telemetry.metrics.fetching import FetchingMetrics
 from quarterdeck.telemetry.metrics.figures import Readings
-from quarterdeck.telemetry.metrics.labels import Lookup
+from quarterdeck.telemetry.metrics.labels import Lookup, Rejection
 from quarterdeck.telemetry.metrics.process import register_process
 from quarterdeck.telemetry.metrics.queries import QueryMetrics
 from quarterdeck.telemetry.metrics.scheduling import SchedulingMetrics
@@ -43,9 +43,15 @@ class CoordinatorFigures:
     connections_without_registration: int
     registrations_refused: int
     own_pauses: int
+    rejections: Mapping[Rejection, int]
+    """Callers that were not let in."""
     affinity_hits: int
     """Works assigned to their home, the worker whose cache is warm for them."""
     affinity_misses: int
+    fetched_bytes: int
+    """Of results, those of fetches that failed too."""
+    checksum_mismatches: int
+    """Fetched results whose bytes were not those announced."""
     results_dropped: int
     """Results fetched in vain: another attempt was first, or the query had ended."""
 
@@ -105,6 +111,13 @@ def _declare_control(readings: Readings[CoordinatorFigures]) -> None:
         Audience.ON_CALL,
         lambda figures: figures.own_pauses,
     )
+    readings.total_by(
+        "callers_rejected_total",
+        "Callers that were not let in, by why: no token, no TLS, another version.",
+        Audience.ON_CALL,
+        label("reason", Rejection),
+        lambda figures: figures.rejections,
+    )
     readings.level_by(
         "workers",
         "Workers by state; only an accepting one is given work.",
@@ -147,6 +160,15 @@ def _declare_work(readings: Readings[CoordinatorFigures]) -> None:
         "Results fetched in vain: another attempt was first, or the query had ended.",
         Audience.TUNING,
         lambda figures: figures.results_dropped,
+    )
+    readings.total(
+        "fetched_bytes_total", "Bytes of results fetched.", Audience.CAPACITY, lambda figures: figures.fetched_bytes
+    )
+    readings.total(
+        "checksum_mismatches_total",
+        "Fetched results whose bytes were not those announced. Divided by the fetches it is the mismatch rate.",
+        Audience.ON_CALL,
+        lambda figures: figures.checksum_mismatches,
     )
     readings.level(
         "spool_bytes", "Fetched results that lie on disk.", Audience.CAPACITY, lambda figures: figures.spool_bytes

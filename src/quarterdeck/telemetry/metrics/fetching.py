@@ -25,13 +25,3 @@ class FetchingMetrics:
             label("outcome", Outcome),
         )
         """Observed at the end of every fetch."""
-
-        self.fetched_bytes = families.counter("fetched_bytes_total", "Bytes of results fetched.", Audience.CAPACITY)
-        """Raised by what came over the network, of fetches that failed too."""
-
-        self.checksum_mismatches = families.counter(
-            "checksum_mismatches_total",
-            "Fetched results whose bytes were not those announced. Divided by the fetches it is the mismatch rate.",
-            Audience.ON_CALL,
-        )
-        """Raised beside `fetch[Outcome.FAILED]`."""

@@ -66,6 +66,19 @@ class RemovalReason(StrEnum):
     """Its query or its session had ended."""
 
 
+class Rejection(StrEnum):
+    """Why somebody who called was not let in."""
+
+    HTTP_TOKEN = "http_token"  # noqa: S105 - a name for it
+    """A request without the crew's token."""
+    HTTP_HANDSHAKE = "http_handshake"
+    """A connection to the HTTP port that did not come to TLS."""
+    CONTROL_TOKEN = "control_token"  # noqa: S105 - a name for it
+    """A call on the control port without the crew's token."""
+    CONTROL_PROTOCOL = "control_protocol"
+    """A call on the control port by a release that speaks another version."""
+
+
 class Lookup(StrEnum):
     """Whether something was where it was hoped to be."""
 

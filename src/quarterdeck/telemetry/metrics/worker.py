@@ -1,6 +1,6 @@
 """The metrics of a worker."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,7 @@ from quarterdeck.telemetry.metrics.control import ControlMetrics
 from quarterdeck.telemetry.metrics.execution import ExecutionMetrics
 from quarterdeck.telemetry.metrics.families import Audience, Families, label
 from quarterdeck.telemetry.metrics.figures import Readings
-from quarterdeck.telemetry.metrics.labels import Lookup
+from quarterdeck.telemetry.metrics.labels import Lookup, Rejection
 from quarterdeck.telemetry.metrics.process import register_process
 
 if TYPE_CHECKING:
@@ -41,8 +41,12 @@ class WorkerFigures:
     protocol_errors: int
     registrations_failed: int
     own_pauses: int
+    rejections: Mapping[Rejection, int]
+    """Callers that were not let in."""
     cache_hits: int
     cache_misses: int
+    served_bytes: int
+    """Of artifacts, those of transfers that broke off too."""
     drops_failed: int
     """Artifacts that could not be deleted."""
 
@@ -96,6 +100,13 @@ def _declare_control(readings: Readings[WorkerFigures]) -> None:
         Audience.ON_CALL,
         lambda figures: figures.own_pauses,
     )
+    readings.total_by(
+        "callers_rejected_total",
+        "Callers that were not let in, by why: no token, no TLS, another version.",
+        Audience.ON_CALL,
+        label("reason", Rejection),
+        lambda figures: figures.rejections,
+    )
     readings.level(
         "accepting_work", "1 while new work is taken, else 0.", Audience.ON_CALL, lambda figures: figures.accepting_work
     )
@@ -123,6 +134,12 @@ def _declare_execution(readings: Readings[WorkerFigures]) -> None:
 
 
 def _declare_disk(readings: Readings[WorkerFigures]) -> None:
+    readings.total(
+        "artifact_served_bytes_total",
+        "Bytes of artifacts sent to coordinators.",
+        Audience.CAPACITY,
+        lambda figures: figures.served_bytes,
+    )
     readings.level("artifacts", "Artifacts in the spool now.", Audience.CAPACITY, lambda figures: figures.artifacts)
     readings.level("spool_bytes", "Disk that artifacts take.", Audience.CAPACITY, lambda figures: figures.spool_bytes)
     readings.level(

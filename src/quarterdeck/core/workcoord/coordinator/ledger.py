@@ -38,7 +38,6 @@ from quarterdeck.core.workcoord.model import (
 )
 from quarterdeck.core.workcoord.peer import PeerError
 
-
 _AVOIDED = 16
 """Of so many workers on which a work failed it is remembered. A durable work may fail on many in its life."""
 

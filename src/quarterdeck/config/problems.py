@@ -1,0 +1,51 @@
+"""What is wrong with settings, told all at once: which one, what it is, where that came from, what is allowed."""
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+
+_LONGEST_SHOWN: Final = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing to mend."""
+
+    name: str
+    """The setting, as `worker.slots`, or the file."""
+    text: str
+    """What is wrong with it, as the rest of a sentence that begins with the name."""
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.text}"
+
+
+class InvalidSettingsError(QuarterdeckError):
+    """Everything that is wrong; `problems` has it one by one, for who wants to print a list."""
+
+    def __init__(self, process: str, problems: Sequence[Problem]) -> None:
+        several = len(problems) > 1
+        told = (f"({number}) {problem}" if several else str(problem) for number, problem in enumerate(problems, 1))
+        super().__init__(
+            ErrorCode.INVALID_ARGUMENT,
+            f"the {process} was not started, because its settings are wrong",
+            ", ".join(told),
+            "mend them and start again; docs/configuration.md tells what each setting means",
+        )
+        self.problems: Final = tuple(problems)
+        self.args = (process, self.problems)  # from which copy and pickle make it anew
+
+
+def hint(name: str, names: Iterable[str]) -> str:
+    """What was probably meant, as the end of a sentence; nothing when that is not clear."""
+    close = difflib.get_close_matches(name, names, n=1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def shown(value: object) -> str:
+    """A value as it is repeated to who wrote it."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"

@@ -1,0 +1,138 @@
+"""All settings as a page: docs/configuration.md is what `render` says, and a test keeps them equal.
+
+To write it anew: `python -m quarterdeck.config.reference > docs/configuration.md`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from quarterdeck.config.coordinator import CoordinatorSettings
+from quarterdeck.config.s3 import S3Settings
+from quarterdeck.config.shared import ProcessSettings
+from quarterdeck.config.sizes import format_size
+from quarterdeck.config.sources import CONFIG_VARIABLE
+from quarterdeck.config.values import allowed, default_text
+from quarterdeck.config.worker import WorkerSettings
+
+EXAMPLE: Final = """\
+coordinator:
+  http_host: 0.0.0.0
+  control_host: 0.0.0.0
+  tls_certificate: /etc/quarterdeck/coordinator.pem
+  tls_key: /etc/quarterdeck/coordinator.key
+  tls_authority: /etc/quarterdeck/authority.pem
+  token_file: /etc/quarterdeck/token
+  spool_limit_bytes: 50GiB
+worker:
+  join: [coordinator-1.example:7071, coordinator-2.example:7071]
+  data_dir: /var/lib/quarterdeck
+  slots: 8
+  disk_limit_bytes: 200GiB
+  s3:
+    region: eu-central-1
+"""
+
+_INTRODUCTION: Final = f"""\
+# Configuration
+
+<!-- Written by `python -m quarterdeck.config.reference`; a test keeps it equal to the code. -->
+
+A setting comes from the first of these that has it:
+
+1. a flag of the command;
+2. an environment variable. Its name is in the tables; an empty one counts as not set. A list is one text with commas;
+3. a YAML file, named by `--config FILE` or `{CONFIG_VARIABLE}`, with a section for each kind of process;
+4. the default.
+
+What no setting is called by is an error, wherever it stands, and so is a value that is not allowed; all mistakes are
+told at once, with where each came from. Names end with their unit: `_s` are seconds, as a number; `_bytes` are sizes,
+as a number or as a text such as `512MiB`, `10GiB` (powers of 1024) or `2TB` (powers of 1000). Relative paths begin
+where the process was started.
+
+The token may also be in the environment variable `QUARTERDECK_TOKEN`, instead of a `token_file`.
+
+```yaml
+{EXAMPLE}```
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One setting, as a line of a table."""
+
+    name: str
+    variables: tuple[str, ...]
+    allowed: str
+    default: str
+    meaning: str
+
+    def __str__(self) -> str:
+        names = "<br>".join(f"`{name}`" for name in (self.name, *self.variables))
+        return f"| {names} | {self.allowed} | {self.default} | {self.meaning} |"
+
+
+def render() -> str:
+    """The page."""
+    coordinator, worker = CoordinatorSettings, WorkerSettings
+    parts = [_INTRODUCTION]
+    parts.append(_table("Coordinator", "Under `coordinator:` in the file.", rows(coordinator)))
+    parts.append(_table("Worker", "Under `worker:` in the file.", rows(worker)))
+    parts.append(_table("Both", "Under either; each process has its own.", rows(ProcessSettings, coordinator, worker)))
+    about_s3 = "Below `s3:` in the section of the process. " + " ".join((S3Settings.__doc__ or "").split())
+    parts.append(_table("S3", about_s3, _s3_rows(coordinator, worker)))
+    return "\n".join(parts)
+
+
+def rows(model: type[ProcessSettings], *processes: type[ProcessSettings]) -> Iterator[Row]:
+    """The settings that a class adds to those of its parent, for each of the processes that have them."""
+    inherited = {} if model is ProcessSettings else ProcessSettings.model_fields
+    for name, field in model.model_fields.items():
+        if name not in inherited and name != "s3":
+            yield _row(name, field, [_prefix(process) + name.upper() for process in processes or (model,)])
+
+
+def _s3_rows(*processes: type[ProcessSettings]) -> Iterator[Row]:
+    for name, field in S3Settings.model_fields.items():
+        yield _row(f"s3.{name}", field, [f"{_prefix(process)}S3__{name.upper()}" for process in processes])
+
+
+def _prefix(process: type[ProcessSettings]) -> str:
+    return process.model_config.get("env_prefix", "")
+
+
+def _row(name: str, field: FieldInfo, variables: list[str]) -> Row:
+    meaning = " ".join((field.description or "").split())
+    return Row(name, tuple(variables), allowed(field), default_text(field) or _default(name, field.default), meaning)
+
+
+def _default(name: str, value: Any) -> str:
+    match value:
+        case None | ():
+            return "none"
+        case bool():
+            text = str(value).lower()
+        case int() if name.endswith("_bytes"):
+            text = format_size(value)
+        case float():
+            text = f"{value:g}"
+        case tuple():
+            text = ", ".join(str(item.value if isinstance(item, Enum) else item) for item in value)  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType, reportUnknownArgumentType] - of any kind
+        case BaseModel():
+            raise AssertionError(f"{name} has settings below it, which are rows of their own")
+        case _:
+            text = str(value)
+    return f"`{text}`"
+
+
+def _table(title: str, about: str, lines: Iterator[Row]) -> str:
+    head = f"## {title}\n\n{about}\n\n| setting | allowed | default | meaning |\n|---|---|---|---|\n"
+    return head + "".join(f"{line}\n" for line in lines)
+
+
+if __name__ == "__main__":
+    print(render(), end="")

@@ -1,0 +1,102 @@
+"""The settings that a coordinator and a worker have in common.
+
+A settings object holds values and nothing else: made directly, it takes what it is given and reads neither environment
+nor file, so that it means the same everywhere. Reading them is `load`'s affair.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, ClassVar
+
+from pydantic import model_validator
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+
+from quarterdeck.config.conflicts import Conflict, ConflictError, at_most
+from quarterdeck.config.s3 import S3Settings
+from quarterdeck.config.values import Allowed, File, LogFormat, LogLevel, Seconds, Switch
+
+
+class ProcessSettings(BaseSettings):
+    """What both kinds of process are told."""
+
+    model_config = SettingsConfigDict(
+        frozen=True,
+        extra="forbid",
+        validate_default=True,
+        use_attribute_docstrings=True,
+        env_nested_delimiter="__",
+        env_ignore_empty=True,  # `VARIABLE=` in a compose file means that nobody has set it
+    )
+
+    process: ClassVar[str]
+    """The section of the file, and the middle of the names of environment variables."""
+
+    tls_certificate: File | None = None
+    """The process's own certificate, PEM, followed by those between it and the authority. All three TLS files or none:
+    without them nothing is encrypted, and only loopback may be listened on."""
+    tls_key: File | None = None
+    """The key of `tls_certificate`, PEM, without a passphrase. Who can read it can pass for this process."""
+    tls_authority: File | None = None
+    """The certificate of the authority that signed the crew's certificates, PEM. Too wide an authority, such as a
+    public one, lets strangers into the crew."""
+    token_file: File | None = None
+    """A file with the token that the crew and its clients share: one line, at least 16 characters. Without it, and
+    without the environment variable `QUARTERDECK_TOKEN`, whoever can connect may ask."""
+    insecure: Switch = False
+    """Whether to listen off loopback without TLS and token. True gives everybody who can reach the address the data and
+    the machine's time; it is for networks that let nobody else in."""
+    log_format: LogFormat = "auto"
+    """`json` writes one object a line, for machines; `console` columns, for people; `auto` takes `console` on a
+    terminal. The wrong one is only hard to read."""
+    log_level: LogLevel = "info"
+    """The least important records that are written. `debug` writes several for each work and costs throughput; `error`
+    hides lost workers and retries."""
+    shutdown_max_s: Seconds = 20.0
+    """Seconds that ending may take once queries (`shutdown_grace_s`) or works (`drain_max_s`) had their time; then the
+    process ends by force. Too low leaves files for the next start to clean up; too high lets an orchestrator lose
+    patience and kill it."""
+    discovery_interval_s: Seconds = 5.0
+    """Seconds between two looks at the names in `workers_dns` or `join_dns`. Too low bothers the name server; too high
+    leaves new processes idle and dials gone ones for as long."""
+    reconnect_first_s: Seconds = 0.1
+    """Seconds to wait before the first try to connect again; it doubles with each failure, give or take a quarter. Too
+    low floods a peer that is coming up; too high leaves a worker idle after a hiccup."""
+    reconnect_max_s: Seconds = 5.0
+    """The longest wait between two tries, in seconds. Too low floods a network that is down; too high leaves a peer
+    that is back unused for as long."""
+    s3: Annotated[S3Settings, NoDecode, Allowed("settings of its own: endpoint, region and so on")] = S3Settings()
+    """How S3 is reached; see below."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        del (
+            settings_cls,
+            env_settings,
+            dotenv_settings,
+            file_secret_settings,
+        )  # read by `sources`, where origins are known
+        return (init_settings,)
+
+    def conflicts(self) -> Iterator[Conflict]:
+        """Settings that make no sense together. A subclass adds its own."""
+        tls = {name: getattr(self, name) for name in ("tls_certificate", "tls_key", "tls_authority")}
+        if 0 < sum(path is None for path in tls.values()) < len(tls):
+            yield Conflict(tuple(tls), "TLS takes all three files, or none")
+        yield from at_most("reconnect_first_s", self.reconnect_first_s, "reconnect_max_s", self.reconnect_max_s)
+        if self.s3.endpoint is not None and self.s3.endpoint.startswith("http://") and not self.s3.allow_http:
+            yield Conflict(("s3.endpoint", "s3.allow_http"), "an endpoint without TLS takes s3.allow_http")
+        if (self.s3.access_key_id is None) != (self.s3.secret_access_key is None):
+            yield Conflict(("s3.access_key_id", "s3.secret_access_key"), "a key takes its secret, and a secret its key")
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> "ProcessSettings":
+        conflicts = list(self.conflicts())
+        if conflicts:
+            raise ConflictError(conflicts)
+        return self

@@ -1,0 +1,147 @@
+"""The settings of a worker."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Final
+
+from pydantic import BeforeValidator, Field
+from pydantic_settings import NoDecode, SettingsConfigDict
+
+from quarterdeck.config.conflicts import Conflict, at_most, below
+from quarterdeck.config.host import cores, host_name, memory_bytes
+from quarterdeck.config.shared import ProcessSettings
+from quarterdeck.config.values import (
+    Address,
+    Addresses,
+    Allowed,
+    Bytes,
+    BytesOrZero,
+    Count,
+    CountOrZero,
+    Folder,
+    Host,
+    Port,
+    Seconds,
+    SecondsOrZero,
+    Share,
+    Switch,
+    Text,
+    Url,
+    computed,
+    items,
+)
+from quarterdeck.core.workcoord.model import WorkKind
+
+Kinds = Annotated[
+    tuple[WorkKind, ...],
+    NoDecode,
+    BeforeValidator(items),
+    Field(min_length=1),
+    Allowed(f"a list of {', '.join(kind.value for kind in WorkKind)}, or one text with commas"),
+]
+
+_EVERYWHERE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - to be told apart, not to be listened on
+
+
+def _queue_places(settings: Mapping[str, Any]) -> int:
+    return 2 * settings["slots"]
+
+
+def _duckdb_memory_bytes(settings: Mapping[str, Any]) -> int:
+    return max(1, settings["memory_bytes"] // (2 * settings["slots"]))
+
+
+class WorkerSettings(ProcessSettings):
+    """What a worker is told."""
+
+    model_config = SettingsConfigDict(env_prefix="QUARTERDECK_WORKER_")
+    process: ClassVar[str] = "worker"
+
+    worker_id: Text | None = None
+    """The name coordinators know this worker by, across restarts. Without one it is made at the first start and kept in
+    `data_dir`. Two that run at once must not share one: the later start wins, and they take turns losing their work."""
+    data_dir: Folder = Path("quarterdeck-data/worker")
+    """Where results, the cache and the worker's identity are kept. One process at a time may have it. On a slow disk
+    every query is slow; without its identity the worker comes back as a new one with a cold cache."""
+    node: Text = computed(host_name, "the host name")
+    """The machine this worker is on. Replicas and reservations are spread over nodes: two machines of one name get too
+    little."""
+    tenant: Text = "default"
+    """Whose work this worker takes. Works of another tenant never come here, and wait if nobody else takes them."""
+    kinds: Kinds = (WorkKind.SEARCH,)
+    """The kinds of work this worker takes. A kind that no worker takes waits until its query gives up."""
+    slots: Count = computed(cores, "the cores this process may use")
+    """Works that run at the same time. Too low leaves cores idle; too high makes works compete for cores and memory."""
+    queue_places: CountOrZero = computed(_queue_places, "twice `slots`")
+    """Works that are taken ahead while all slots are busy. Too low leaves a slot idle for a round trip between two
+    works; too high binds works here that another worker could begin."""
+    memory_bytes: Bytes = computed(memory_bytes, "the memory this process may use")
+    """What the worker says it has; coordinators compare workers by it. More than there is invites works that end in the
+    kernel killing the process."""
+    join: Addresses = ("127.0.0.1:7071",)
+    """Coordinators to dial, their control ports. One that is not there is tried again for ever."""
+    join_dns: Address | None = None
+    """A name whose every address is a coordinator to dial, looked up again every `discovery_interval_s`."""
+    control_listen: Address | None = None
+    """Where coordinators dial this worker, instead of it dialling them. Other than loopback takes TLS files and a
+    token, or `insecure`."""
+    http_host: Host = "127.0.0.1"
+    """The address on which results are fetched. Coordinators on other machines must reach it; other than loopback takes
+    TLS files and a token, or `insecure`."""
+    http_port: Port = 0
+    """The port on which results are fetched; coordinators are told. 0 is fine as long as no firewall has to know it;
+    one that another process has stops the start."""
+    advertise_url: Url | None = None
+    """The URL under which coordinators reach `http_host` and `http_port`; without it, those two as they are. A wrong
+    one costs every result: each work is done, cannot be fetched, and fails."""
+    disk_limit_bytes: Bytes = 20 * 1024**3
+    """What results and cache may take on disk together. Too low downloads the same files again and again; too high
+    fills the disk for everybody else on it."""
+    disk_high_watermark: Share = 0.9
+    """The share of `disk_limit_bytes` above which room is made: cache first, then results nobody waits for. Too low
+    caches little; too high leaves no room for a burst."""
+    disk_low_watermark: Share = 0.75
+    """The share down to which room is made then. Too low throws away what is needed again; too high, close to the other
+    one, evicts a little all the time."""
+    artifact_floor_bytes: BytesOrZero = 1024**3
+    """The part of `disk_limit_bytes` that the cache leaves to results. Too low lets results fail for lack of room; too
+    high leaves the cache little."""
+    disk_keep_free_bytes: BytesOrZero = 512 * 1024**2
+    """What is left free on the file system whatever the limit says. Too low lets the disk run full under other
+    programs; too high refuses results while there is room."""
+    cache_local_files: Switch = False
+    """Whether files on local paths are copied into the cache. True helps when the path is a slow network mount, and
+    wastes disk when it is not."""
+    artifact_ttl_s: Seconds = 600.0
+    """Seconds a result is kept that nobody has fetched. Too low loses results a busy coordinator would have fetched,
+    and they are computed again; too high fills the disk for coordinators that are gone."""
+    artifact_linger_s: SecondsOrZero = 30.0
+    """Seconds a result is kept after it was acknowledged. Too high fills the disk; 0 is safe."""
+    drain_max_s: SecondsOrZero = 300.0
+    """Seconds that works may go on when the worker was told to stop. Too low throws away works that were nearly done;
+    too high delays a restart, or an orchestrator loses patience and kills it."""
+    duckdb_threads: Count = 2
+    """Threads of one query in DuckDB. Too low makes a single query slow; too high makes `slots` queries compete for the
+    cores."""
+    duckdb_memory_bytes: Bytes = computed(_duckdb_memory_bytes, "half of `memory_bytes`, divided by `slots`")
+    """Memory of one query in DuckDB; one that needs more fails. Too low fails queries that sort and group much; too
+    high lets `slots` queries together use more than there is, and the kernel kills the process."""
+
+    def conflicts(self) -> Iterator[Conflict]:
+        yield from super().conflicts()
+        yield from below("disk_low_watermark", self.disk_low_watermark, "disk_high_watermark", self.disk_high_watermark)
+        yield from below("artifact_floor_bytes", self.artifact_floor_bytes, "disk_limit_bytes", self.disk_limit_bytes)
+        yield from at_most("artifact_linger_s", self.artifact_linger_s, "artifact_ttl_s", self.artifact_ttl_s)
+        yield from at_most("duckdb_memory_bytes", self.duckdb_memory_bytes, "memory_bytes", self.memory_bytes)
+        yield from self._dialling_conflicts()
+        if self.http_host in _EVERYWHERE and self.advertise_url is None:
+            rule = f"coordinators cannot fetch from {self.http_host}: set advertise_url to what they reach it by"
+            yield Conflict(("http_host", "advertise_url"), rule)
+
+    def _dialling_conflicts(self) -> Iterator[Conflict]:
+        dials = tuple(name for name in ("join", "join_dns") if name in self.model_fields_set and getattr(self, name))
+        if self.control_listen is not None and dials:
+            yield Conflict(("control_listen", *dials), "a worker dials coordinators, or they dial it")
+        if self.control_listen is None and not self.join and self.join_dns is None:
+            names = ("join", "join_dns", "control_listen")
+            yield Conflict(names, "a worker without any of them could reach no coordinator, and none could reach it")

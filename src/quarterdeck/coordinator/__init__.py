@@ -1,0 +1,1 @@
+"""The coordinator process: it wires what the other packages have, and decides nothing itself."""

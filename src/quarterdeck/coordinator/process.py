@@ -1,0 +1,274 @@
+"""One coordinator, wired: the control stream to its workers, fetches of their results, HTTP for whoever asks, and an
+end that lets running queries finish for a while.
+
+It decides nothing about work: that is the machine's affair, and the driver carries it out.
+"""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from typing import Any, Final
+
+from prometheus_client import CollectorRegistry
+
+from quarterdeck import __version__
+from quarterdeck.config import CoordinatorSettings
+from quarterdeck.control.credentials import channel_credentials, server_credentials
+from quarterdeck.control.dialer import GrpcDialer, Identity
+from quarterdeck.control.discovery import Discovery, DnsDiscovery, StaticDiscovery, follow, join_address, split_address
+from quarterdeck.control.redial import keep_connected
+from quarterdeck.control.server import ControlServer
+from quarterdeck.core.backoff import Backoff
+from quarterdeck.core.ids import CoordinatorId
+from quarterdeck.core.workcoord.coordinator import CoordinatorMachine
+from quarterdeck.core.workcoord.coordinator import effects as ef
+from quarterdeck.core.workcoord.coordinator import events as ev
+from quarterdeck.core.workcoord.coordinator.machine import CoordinatorConfig
+from quarterdeck.core.workcoord.coordinator.tables import WorkerState
+from quarterdeck.core.workcoord.model import LivenessPolicy
+from quarterdeck.crew.artifacts.failures import FetchFailure
+from quarterdeck.crew.artifacts.fetched import FetchedArtifact
+from quarterdeck.crew.artifacts.fetcher import ArtifactFetcher
+from quarterdeck.crew.clocks import MonotonicClock, RandomIds
+from quarterdeck.crew.coordinator import CoordinatorDriver
+from quarterdeck.crew.driver import Observers
+from quarterdeck.crew.guard import Guard
+from quarterdeck.crew.harvest import Window
+from quarterdeck.crew.journal import CoordinatorJournal, log_trouble
+from quarterdeck.crew.lifecycle import ForcedEnd, StopSignals, settle_memory
+from quarterdeck.crew.metering import CoordinatorMeter
+from quarterdeck.crew.pages import application
+from quarterdeck.crew.status import status_router
+from quarterdeck.crew.summaries import Summaries
+from quarterdeck.http.monitor import MonitorSources
+from quarterdeck.http.server import HttpServer
+from quarterdeck.scan.routes import scan_router
+from quarterdeck.scan.service import ScanService
+from quarterdeck.stores.data_folder import DataFolder
+from quarterdeck.stores.disk import DiskBudget, DiskLimits
+from quarterdeck.stores.objects import ObjectStores, S3Options
+from quarterdeck.telemetry.exposition import render
+from quarterdeck.telemetry.logs import get_logger
+from quarterdeck.telemetry.metrics import CoordinatorFigures, CoordinatorMetrics, Rejection
+
+_log = get_logger(__name__)
+
+_EXIT_HURRIED: Final = 130
+_POLL_QUERIES_S: Final = 0.05
+_SPOOL_SHARE: Final = 8
+"""One query may hold this part of the spool for a reader that is slow."""
+
+
+class Coordinator:
+    """Make it, and `run` it once."""
+
+    def __init__(self, settings: CoordinatorSettings, folder: DataFolder, guard: Guard) -> None:
+        self._settings = settings
+        self._folder = folder
+        self._guard = guard
+        self._clock = MonotonicClock()
+        self._ids = RandomIds()
+        self._registry = CollectorRegistry()
+        self._metrics = CoordinatorMetrics(self._registry)
+        self._summaries = Summaries(self._clock)
+        self._stopping = False
+        self._http: HttpServer | None = None
+        self._control: ControlServer | None = None
+        self._rejected_requests = 0
+        self._budget = DiskBudget(folder.folder("spool"), DiskLimits(settings.spool_limit_bytes))
+        self._machine = CoordinatorMachine(
+            CoordinatorConfig(
+                CoordinatorId(settings.coordinator_id),
+                LivenessPolicy(settings.heartbeat_interval_s, settings.warn_after_missed, settings.lost_after_missed),
+                settings.spill_after_s,
+            )
+        )
+        self._meter = CoordinatorMeter(self._metrics, self._machine, self._clock)
+        self._fetcher = ArtifactFetcher(
+            folder.folder("spool"),
+            self._budget,
+            timeout_s=settings.fetch_timeout_s,
+            stall_timeout_s=settings.fetch_stall_timeout_s,
+            memory_limit_bytes=settings.fetch_memory_bytes,
+            at_once=settings.fetches_at_once,
+            token=None if guard.authorization is None else guard.authorization.removeprefix("Bearer "),
+            ssl=guard.client_context,
+            on_begin=self._meter.fetch_began,
+        )
+        self._driver: CoordinatorDriver[FetchedArtifact] = CoordinatorDriver(
+            self._machine,
+            clock=self._clock,
+            ids=self._ids,
+            fetcher=self._fetcher,
+            observer=Observers[ev.Event, ef.Effect](self._meter, CoordinatorJournal(), self._summaries),
+            on_trouble=log_trouble,
+        )
+        self._objects = ObjectStores(S3Options(**settings.s3.options()))
+        self._scans = ScanService(
+            self._driver,
+            self._objects,
+            self._ids,
+            window=Window(settings.window_works, max(1, settings.spool_limit_bytes // _SPOOL_SHARE)),
+            wait_limit_s=settings.wait_limit_s,
+        )
+
+    async def run(self, signals: StopSignals, forced_end: ForcedEnd) -> int:
+        """Lives until it is told to stop; the exit code."""
+        settings = self._settings
+        self._guard.check("the HTTP server", settings.http_host)
+        self._guard.check("the control port", settings.control_host)
+        async with AsyncExitStack() as stack:
+            await self._fetcher.start()
+            stack.push_async_callback(self._fetcher.close)
+            self._metrics.read_figures_from(self._figures)
+            running = asyncio.create_task(self._driver.run(), name="driver")
+            stack.push_async_callback(_end, running)
+            server = ControlServer(
+                self._driver.serve, credentials=server_credentials(self._guard.tls), admits=self._guard.admits
+            )
+            self._control = server
+            await server.start(settings.control_host, settings.control_port)
+            stack.push_async_callback(server.stop)
+            await self._dial(stack)
+            http = await self._listen_http(stack)
+            settle_memory()
+            self._folder.announce(http=http.url, control=join_address(settings.control_host, server.port))
+            _log.info("coordinator is up", url=http.url, control_port=server.port)
+            return await self._live(http, signals, forced_end)
+
+    async def _live(self, http: HttpServer, signals: StopSignals, forced_end: ForcedEnd) -> int:
+        """Until the first signal; then running queries may finish for a while, and no new ones are taken."""
+        settings = self._settings
+        await signals.first.wait()
+        self._stopping = True
+        self._scans.close()
+        forced_end.arm(settings.shutdown_grace_s + settings.shutdown_max_s)
+        second = asyncio.create_task(signals.second.wait(), name="second signal")
+        quiet = asyncio.create_task(self._wait_quiet(), name="wait for queries")
+        try:
+            await asyncio.wait((second, quiet), timeout=settings.shutdown_grace_s, return_when=asyncio.FIRST_COMPLETED)
+            hurried = second.done()
+        finally:
+            await _end(second)
+            await _end(quiet)
+        forced_end.arm(settings.shutdown_max_s)
+        self._driver.stop("the coordinator was told to stop")
+        await http.stop(1.0)
+        return _EXIT_HURRIED if hurried else 0
+
+    async def _wait_quiet(self) -> None:
+        while next(self._machine.ledger.queries(), None) is not None:  # noqa: ASYNC110 - a look, and no hurry
+            await asyncio.sleep(_POLL_QUERIES_S)
+
+    # Wiring
+
+    async def _dial(self, stack: AsyncExitStack) -> None:
+        """Dials workers, where they are not the ones who join."""
+        settings = self._settings
+        discoveries: list[Discovery] = [StaticDiscovery(frozenset(settings.workers))] if settings.workers else []
+        if settings.workers_dns is not None:
+            discoveries.append(DnsDiscovery(*split_address(settings.workers_dns)))
+        if not discoveries:
+            return
+        identity = Identity(settings.coordinator_id, self._guard.authorization)
+        dialer = GrpcDialer(identity, credentials=channel_credentials(self._guard.tls))
+        stack.push_async_callback(dialer.close)
+        backoff = Backoff(settings.reconnect_first_s, settings.reconnect_max_s)
+
+        async def connect(address: str) -> None:
+            await keep_connected(dialer, address, self._driver.serve, backoff, random, log_trouble)
+
+        following = asyncio.create_task(
+            follow(discoveries, connect, settings.discovery_interval_s, _log_lookup), name="follow workers"
+        )
+        stack.push_async_callback(_end, following)
+
+    async def _listen_http(self, stack: AsyncExitStack) -> HttpServer:
+        settings = self._settings
+        sources = MonitorSources(
+            about={"role": "coordinator", "version": __version__},
+            missing=self._missing,
+            metrics=lambda accept: render(self._registry, accept),
+            scaling=self._scaling,
+        )
+        app = application(
+            "Quarterdeck",
+            sources,
+            self._guard,
+            routers=[
+                status_router(self._driver, self._summaries, self._clock, settings.coordinator_id),
+                scan_router(self._scans),
+            ],
+            on_rejected=self._reject,
+        )
+        http = self._http = HttpServer(app, settings.http_host, settings.http_port, self._guard.server_context)
+        await http.start()
+        stack.push_async_callback(http.stop, 1.0)
+        return http
+
+    # What monitors ask
+
+    def _missing(self) -> Sequence[str]:
+        if self._stopping:
+            return ["it is shutting down"]
+        states = self._meter.workers_by_state()
+        return [] if states[WorkerState.ACCEPTING] else ["no worker accepts work"]
+
+    def _scaling(self) -> Mapping[str, float]:
+        states = self._meter.workers_by_state()
+        sessions = list(self._machine.roster.sessions())
+        return {
+            "queue_depth": self._machine.pending,
+            "oldest_age_s": round(self._machine.oldest_pending_s, 3),
+            "works_in_flight": sum(session.outstanding for session in sessions),
+            "workers": len(sessions),
+            "workers_accepting": states[WorkerState.ACCEPTING],
+            "slots": sum(session.worker.slots for session in sessions),
+        }
+
+    def _reject(self) -> None:
+        self._rejected_requests += 1
+
+    def _rejections(self) -> Mapping[Rejection, int]:
+        control = self._control.counters if self._control is not None else Counter[str]()
+        return {
+            Rejection.HTTP_TOKEN: self._rejected_requests,
+            Rejection.HTTP_HANDSHAKE: 0 if self._http is None else self._http.failed_handshakes,
+            Rejection.CONTROL_TOKEN: control["wrong_token"],
+            Rejection.CONTROL_PROTOCOL: control["wrong_protocol"],
+        }
+
+    def _figures(self) -> CoordinatorFigures:
+        machine, counters, disk = self._machine, self._machine.counters, self._budget.figures()
+        return CoordinatorFigures(
+            active_streams=len(machine.roster),
+            active_queries=sum(1 for _ in machine.ledger.queries()),
+            queue_depth=machine.pending,
+            oldest_work_age_s=machine.oldest_pending_s,
+            works=self._meter.works_by_state(),
+            workers=self._meter.workers_by_state(),
+            spool_bytes=disk.artifact_bytes,
+            disk_free_bytes=disk.free_bytes,
+            sessions_opened=counters["sessions_opened"],
+            protocol_errors=counters["protocol_errors"],
+            connections_without_registration=counters["connections_without_registration"],
+            registrations_refused=counters["registrations_refused"],
+            own_pauses=counters["own_pauses"],
+            rejections=self._rejections(),
+            affinity_hits=counters["assigned_at_home"],
+            affinity_misses=counters["assigned_spilled"],
+            fetched_bytes=self._fetcher.counters["bytes"],
+            checksum_mismatches=self._fetcher.counters[FetchFailure.CHECKSUM_MISMATCH],
+            results_dropped=counters["results_dropped"],
+        )
+
+
+def _log_lookup(error: OSError) -> None:
+    _log.warning("workers could not be looked up", reason=str(error))
+
+
+async def _end(task: "asyncio.Task[Any]") -> None:
+    task.cancel()
+    await asyncio.wait((task,))

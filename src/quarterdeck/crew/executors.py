@@ -1,0 +1,210 @@
+"""The worker's executor: one `KindExecutor` for each kind of work, and the threads in which they compute.
+
+An execution has two phases, both inside `KindExecutor.execute`. What waits for the network is awaited on the event
+loop. What computes goes through `Execution.run_in_thread`, of which at most `slots` run at once. Canceled in either, an
+execution has ended, thread included, and left nothing behind before the cancel is passed on: a slot that is free is
+free.
+
+It knows nothing of sessions, and nothing of what a kind does.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
+from typing import Final, Protocol, TypeVar
+
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.core.workcoord.coordinator.effects import Outcome
+from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError, WorkKind, WorkSpec
+from quarterdeck.crew.cancel import CancelToken
+from quarterdeck.crew.ports import ExecutionFailedError
+
+T = TypeVar("T")
+
+_PROGRESS_INTERVAL_S: Final = 0.1
+"""A person sees no more than this, and every report is a message to a coordinator."""
+_CANCEL_INTERVAL_S: Final = 0.01
+"""How often a thread that has not ended yet is told to stop; see `CancelToken.cancel`."""
+
+
+class Execution:
+    """One attempt, as the executor of its kind sees it."""
+
+    def __init__(
+        self,
+        attempt: AttemptId,
+        spec: WorkSpec,
+        progress: Callable[[float], None],
+        pool: ThreadPoolExecutor,
+    ) -> None:
+        self.attempt: Final = attempt
+        self.spec: Final = spec
+        self.token: Final = CancelToken()
+        self._tell = progress
+        self._pool = pool
+        self._loop = asyncio.get_running_loop()
+        self._last_progress_s = -_PROGRESS_INTERVAL_S
+
+    async def run_in_thread(self, function: Callable[[], T]) -> T:
+        """What it returns or raises. Canceled, it cancels the token and waits until the function has ended; a result
+        that comes too late is lost, and `KindExecutor.drop` is called for what it may have left."""
+        future = self._pool.submit(copy_context().run, function)
+        try:
+            return await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            await _wait_for_end_of(future, self.token.cancel)
+            raise
+
+    def progress(self, fraction: float) -> None:
+        """From 0 to 1, from any thread and as often as is convenient: ten times a second somebody is told."""
+        now_s = time.monotonic()
+        if now_s - self._last_progress_s >= _PROGRESS_INTERVAL_S and not self.token.is_canceled:
+            self._last_progress_s = now_s
+            self._loop.call_soon_threadsafe(self._tell, fraction)
+
+
+class KindExecutor(Protocol):
+    """Does the work of one kind."""
+
+    async def warm_up(self) -> None:
+        """What the first work would have to wait for otherwise. Called once, before the worker takes any."""
+        ...
+
+    async def execute(self, execution: Execution) -> Artifact:
+        """Does it, or raises a `QuarterdeckError`, and then leaves nothing behind. The function it gives to
+        `run_in_thread` stops soon after `execution.token` is canceled, and leaves nothing behind then either."""
+        ...
+
+    def release(self, attempt: AttemptId) -> None:
+        """Nobody waits for what a finished attempt left: it may go first if room is needed. On the event loop."""
+        ...
+
+    def drop(self, attempt: AttemptId) -> None:
+        """Deletes what a finished attempt left here; an attempt that left nothing is fine. Called in a thread."""
+        ...
+
+
+class Executors:
+    """Implements `crew.ports.Executor`."""
+
+    def __init__(
+        self,
+        kinds: Mapping[WorkKind, KindExecutor],
+        slots: int,
+        on_finished: Callable[[WorkKind, float, Outcome], None] | None = None,
+    ) -> None:
+        """`on_finished` gets the seconds an execution took, waiting for a thread included."""
+        self._kinds = dict(kinds)
+        self._executors = tuple({id(executor): executor for executor in kinds.values()}.values())
+        """Each once, though it may serve several kinds."""
+        self._on_finished = on_finished
+        self._pool = ThreadPoolExecutor(slots, thread_name_prefix="execute")
+        # Drops have a thread of their own, so that they never wait for an execution.
+        self._drops = ThreadPoolExecutor(1, thread_name_prefix="drop")
+        self._running: set[asyncio.Task[object]] = set()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._closed = False
+
+    @property
+    def kinds(self) -> frozenset[WorkKind]:
+        return frozenset(self._kinds)
+
+    async def warm_up(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for executor in self._executors:
+                group.create_task(executor.warm_up())
+
+    async def execute(self, attempt: AttemptId, spec: WorkSpec, progress: Callable[[float], None]) -> Artifact:
+        executor = self._kinds.get(spec.kind)
+        if executor is None:
+            served = ", ".join(sorted(self._kinds)) or "none"
+            raise ExecutionFailedError(
+                WorkError(
+                    ErrorCode.INVALID_ARGUMENT,
+                    f"work {attempt} was not run: this worker has no executor for {spec.kind} (it has: {served}); "
+                    "start workers that do",
+                    retryable=False,
+                )
+            )
+        if self._closed:
+            raise _stopping(attempt)
+        started_s = time.monotonic()
+        outcome = Outcome.FAILED
+        task = asyncio.current_task()
+        assert task is not None
+        self._running.add(task)
+        self._idle.clear()
+        try:
+            artifact = await executor.execute(Execution(attempt, spec, progress, self._pool))
+            outcome = Outcome.SUCCEEDED
+        except asyncio.CancelledError:
+            outcome = Outcome.CANCELED
+            # It may have finished in the moment in which it was canceled.
+            dropped = self._drops.submit(executor.drop, attempt)
+            await _wait_for_end_of(dropped)
+            dropped.result()
+            if self._closed and task.uncancel() == 0:  # canceled by `close`, and by nobody else
+                raise _stopping(attempt) from None
+            raise
+        except QuarterdeckError as error:
+            raise ExecutionFailedError(WorkError(error.code, error.message, error.retryable)) from error
+        finally:
+            self._running.discard(task)
+            if not self._running:
+                self._idle.set()
+            if self._on_finished is not None:
+                self._on_finished(spec.kind, time.monotonic() - started_s, outcome)
+        return artifact
+
+    def release(self, attempt: AttemptId) -> None:
+        for executor in self._executors:
+            executor.release(attempt)
+
+    async def drop(self, attempt: AttemptId) -> None:
+        def drop_everywhere() -> None:
+            for executor in self._executors:
+                executor.drop(attempt)
+
+        await asyncio.wrap_future(self._drops.submit(drop_everywhere))
+
+    async def close(self, timeout_s: float) -> bool:
+        """Cancels what runs and ends the threads; whether all have ended in time. One that has not ends by itself, or
+        with the process."""
+        self._closed = True
+        for task in self._running:
+            task.cancel()
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._idle.wait()
+        except TimeoutError:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            return False  # the thread for drops stays: who is late still has to clean up
+        await asyncio.to_thread(self._end_threads)
+        return True
+
+    def _end_threads(self) -> None:
+        self._pool.shutdown()
+        self._drops.shutdown()
+
+
+def _stopping(attempt: AttemptId) -> ExecutionFailedError:
+    return ExecutionFailedError(
+        WorkError(ErrorCode.UNAVAILABLE, f"work {attempt} was not run: its worker is stopping; another one may run it")
+    )
+
+
+async def _wait_for_end_of(future: "Future[T]", cancel: Callable[[], None] | None = None) -> None:
+    """Waits whatever comes: a cancel meanwhile changes nothing, since whoever calls this raises one afterwards."""
+    ended = asyncio.wrap_future(future)
+    while not ended.done():
+        if cancel is not None:
+            cancel()
+        try:
+            await asyncio.wait([ended], timeout=_CANCEL_INTERVAL_S)
+        except asyncio.CancelledError:
+            continue
+    if not ended.cancelled():
+        ended.exception()  # seen: whoever wants to know asks the future

@@ -1,0 +1,4 @@
+"""SQL engines: text and local files in, record batches out.
+
+They know nothing of works, attempts, artifacts or object stores. They run in a thread of whoever calls them.
+"""

@@ -1,0 +1,53 @@
+"""What DuckDB says went wrong, as our errors: its own words in one line, with files called what the user calls them.
+
+While rows are pulled, DuckDB's errors arrive through pyarrow and have lost their class; only the text still tells the
+kind. So the text alone decides, in one place.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import duckdb
+import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
+
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.engines.scan_file import ScanFile
+
+_arrow: Any = pyarrow
+ENGINE_ERRORS: Final[tuple[type[Exception], ...]] = (duckdb.Error, OSError, _arrow.ArrowException)
+"""What a call of DuckDB may raise, directly or through pyarrow."""
+
+
+def translated(error: Exception, files: Iterable[ScanFile], culprit: ScanFile | None = None) -> QuarterdeckError:
+    """The culprit is named beside a message that does not name it."""
+    text = str(error)
+    if text.startswith("Out of Memory Error"):
+        return QuarterdeckError(
+            ErrorCode.RESOURCE_EXHAUSTED,
+            "the SQL needs more memory than it may have",
+            text.partition("\n")[0],
+            "read fewer rows or columns, or give the workers more memory",
+            retryable=False,  # the limit is each query's own: it would be reached again
+        )
+    for file in sorted(files, key=lambda file: len(str(file.path)), reverse=True):
+        text = text.replace(str(file.path), file.name)
+    if culprit is not None:
+        text = f"{culprit.name}: {text}"
+    if text.startswith(("INTERNAL Error", "FATAL Error")):
+        return QuarterdeckError(ErrorCode.INTERNAL, "DuckDB broke", _one_line(text), "report it, with the SQL")
+    if text.startswith("IO Error"):
+        return QuarterdeckError(
+            ErrorCode.UNAVAILABLE, "a file could not be read", _one_line(text), "see whether it is still there"
+        )
+    return QuarterdeckError(
+        ErrorCode.WORK_FAILED, "the SQL failed", _one_line(text), "correct it, or the file it names"
+    )
+
+
+def _one_line(text: str) -> str:
+    r"""Without the quotation of the SQL, which whoever wrote it knows.
+
+    >>> _one_line('Binder Error: no column "x"!\nCandidates: "y"\n\nLINE 1: select x\n               ^')
+    'Binder Error: no column "x"! Candidates: "y"'
+    """
+    return " ".join(text.partition("\n\nLINE ")[0].split())

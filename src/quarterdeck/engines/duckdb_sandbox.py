@@ -1,0 +1,206 @@
+"""DuckDB databases in memory, each of which can read certain files and nothing else.
+
+The fence is DuckDB's: a list of files, no other access to the outside, and a locked configuration. The list cannot be
+changed once it is in force, so a database belongs to its files. A new one costs 15 ms of processor time, most of it for
+entering some thousand functions into a catalog; a query that has to wait for that would notice. So one is always made
+ahead, and some that have been used are kept for the next query over the same files. Only one query uses a database at a
+time, and one whose query ended in a way that nobody expects of a query is thrown away.
+"""
+
+import glob
+import threading
+from collections import OrderedDict
+from collections.abc import Generator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import duckdb
+
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.engines.duckdb_errors import ENGINE_ERRORS, translated
+from quarterdeck.engines.scan_file import ScanFile
+
+_VIEW: Final = "files"
+_FILENAME: Final = "filename"
+_HARMLESS: Final = frozenset({ErrorCode.WORK_FAILED, ErrorCode.CANCELED})
+"""How a query may end that leaves its database as it was: wrong SQL, and a cancel."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineLimits:
+    """What one query may use."""
+
+    threads: int
+    """More finish a single query sooner; queries that run side by side then compete."""
+    memory_limit_bytes: int
+    """A query that needs more fails: nothing is spilled to disk. As many queries as the worker has slots may need it at
+    once. DuckDB counts what it keeps for sorting, joining and grouping, not every single huge value."""
+    idle_databases: int
+    """How many are kept for the next query over the same files. Each has threads and some hundred kilobytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileSet:
+    """What a database can read, and how it shows it."""
+
+    files: tuple[ScanFile, ...]
+    with_filename: bool
+    versions: tuple[tuple[int, int], ...]
+    """Time of change and size of each: a file that was written anew is another file, and looked at anew."""
+
+    @classmethod
+    def of(cls, files: tuple[ScanFile, ...], *, with_filename: bool) -> "FileSet":
+        try:
+            stats = [file.path.stat() for file in files]
+        except OSError as error:
+            raise translated(OSError(f"IO Error: {error.strerror}: {error.filename}"), files) from error
+        return cls(files, with_filename, tuple((stat.st_mtime_ns, stat.st_size) for stat in stats))
+
+
+class Sandbox:
+    """One database. It shows its files as a view."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, file_set: FileSet) -> None:
+        self.connection: Final = connection
+        """Its only one."""
+        self._file_set = file_set
+        self._is_shown = not file_set.files
+        paths = [str(file.path) for file in file_set.files]
+        # A path is a pattern to DuckDB; that of a file with a star in its name has to be escaped to mean the file, and
+        # must be allowed in that form too.
+        self._patterns = [glob.escape(path) for path in paths]
+        connection.execute("SET allowed_paths = ?", [[*paths, *self._patterns]])
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
+
+    def show_files(self) -> None:
+        """Creates the view, unless an earlier query did."""
+        if self._is_shown:
+            return
+        try:
+            self._create_view()
+        except ENGINE_ERRORS as error:
+            raise translated(error, self._file_set.files, self._find_culprit(str(error))) from error
+        self._is_shown = True
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def _create_view(self) -> None:
+        with_filename = self._file_set.with_filename
+        rows = self.connection.read_parquet(self._patterns, union_by_name=True, filename=with_filename)
+        if with_filename:
+            # DuckDB tells the path, which for a cached file means nothing to anybody.
+            paths = duckdb.ConstantExpression([str(file.path) for file in self._file_set.files])
+            names = duckdb.ConstantExpression([file.name for file in self._file_set.files])
+            place = duckdb.FunctionExpression("list_position", paths, duckdb.ColumnExpression(_FILENAME))
+            name = duckdb.FunctionExpression("list_extract", names, place)
+            rows = rows.select(duckdb.StarExpression(exclude=[_FILENAME]), name.alias(_FILENAME))
+        rows.create_view(_VIEW)
+
+    def _find_culprit(self, text: str) -> ScanFile | None:
+        """The file that is to blame, if the message does not say: each is tried alone."""
+        if any(str(file.path) in text for file in self._file_set.files):
+            return None
+        for file, pattern in zip(self._file_set.files, self._patterns, strict=True):
+            try:
+                self.connection.read_parquet([pattern])
+            except ENGINE_ERRORS:
+                return file
+        return None
+
+
+class Sandboxes:
+    """Lends databases to whoever runs a query, in any thread."""
+
+    def __init__(self, limits: EngineLimits) -> None:
+        self._limits = limits
+        self._lock = threading.Lock()
+        self._idle: OrderedDict[FileSet, Sandbox] = OrderedDict()
+        self._maker = ThreadPoolExecutor(1, thread_name_prefix="duckdb")
+        self._spare: Future[duckdb.DuckDBPyConnection] | None = None
+        self._closed = False
+
+    def warm_up(self) -> None:
+        """Makes a first database ahead, and waits for it."""
+        self._make_spare()
+        spare = self._spare
+        if spare is not None:
+            spare.result()
+
+    @contextmanager
+    def lent(self, file_set: FileSet) -> Generator[Sandbox]:
+        with self._lock:
+            sandbox = self._idle.pop(file_set, None)
+        if sandbox is None:
+            sandbox = Sandbox(self._take_spare(), file_set)
+        is_sound = False
+        try:
+            yield sandbox
+            is_sound = True
+        except QuarterdeckError as error:
+            is_sound = error.code in _HARMLESS
+            raise
+        finally:
+            if is_sound:
+                self._take_back(file_set, sandbox)
+            else:
+                sandbox.close()
+            self._make_spare()  # not before: it would compete with the query that took the last one
+
+    def close(self) -> None:
+        """Those that are lent are closed when they come back."""
+        with self._lock:
+            self._closed = True
+            idle = list(self._idle.values())
+            self._idle.clear()
+            spare, self._spare = self._spare, None
+        self._maker.shutdown()
+        if spare is not None:
+            spare.result().close()
+        for sandbox in idle:
+            sandbox.close()
+
+    def _take_spare(self) -> duckdb.DuckDBPyConnection:
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("the engine was closed, and a query came")
+            spare, self._spare = self._spare, None
+        return self._new_database() if spare is None else spare.result()
+
+    def _make_spare(self) -> None:
+        with self._lock:
+            if self._spare is None and not self._closed:
+                self._spare = self._maker.submit(self._new_database)
+
+    def _take_back(self, file_set: FileSet, sandbox: Sandbox) -> None:
+        with self._lock:
+            too_many = [self._idle.pop(file_set)] if file_set in self._idle else []
+            self._idle[file_set] = sandbox
+            keep = 0 if self._closed else self._limits.idle_databases
+            while len(self._idle) > keep:
+                too_many.append(self._idle.popitem(last=False)[1])
+        for old in too_many:
+            old.close()
+
+    def _new_database(self) -> duckdb.DuckDBPyConnection:
+        database = duckdb.connect(
+            ":memory:",
+            config={
+                "threads": self._limits.threads,
+                "async_threads": 0,  # they read from the network; for local files there is nothing for them to do
+                "memory_limit": f"{self._limits.memory_limit_bytes} bytes",
+                "temp_directory": "",
+                "autoinstall_known_extensions": False,
+                "autoload_known_extensions": False,
+                "allow_persistent_secrets": False,
+            },
+        )
+        database.execute("SET GLOBAL TimeZone = 'UTC'")  # on every worker a day begins at the same moment
+        database.execute("SET parquet_metadata_cache = true")
+        # Progress is counted for us to ask for, and not printed.
+        database.execute("SET enable_progress_bar_print = false")
+        database.execute("SET enable_progress_bar = true")
+        return database

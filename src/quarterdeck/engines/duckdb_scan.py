@@ -1,0 +1,115 @@
+"""SQL over local Parquet files: they are the view `files`, columns united by name, and there is nothing else to read.
+
+Rows are streamed: DuckDB computes a few megabytes ahead of whoever pulls, and waits. A query stops within milliseconds
+of a stop signal, unless a single function is busy with a single huge value: DuckDB asks between some thousand rows.
+"""
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Final, Protocol, TypeAlias
+
+import duckdb
+
+from quarterdeck.engines.duckdb_errors import ENGINE_ERRORS, translated
+from quarterdeck.engines.duckdb_sandbox import EngineLimits, FileSet, Sandboxes
+from quarterdeck.engines.duckdb_select import one_select
+from quarterdeck.engines.scan_file import ScanFile
+
+Schema: TypeAlias = Any
+"""A `pyarrow.Schema`."""
+RecordBatch: TypeAlias = Any
+"""A `pyarrow.RecordBatch`."""
+
+_BATCH_ROWS: Final = 65_536
+"""What a reader has in hand at once. Fewer make an artifact's row groups out of many pieces; more take memory."""
+
+
+class StopSignal(Protocol):
+    """How a query learns that it is no longer wanted."""
+
+    def check(self) -> None:
+        """Raises if it is so."""
+        ...
+
+    def on_cancel(self, callback: Callable[[], None]) -> AbstractContextManager[None]:
+        """Calls this, again and again until the block ends, from when it is so."""
+        ...
+
+
+class Rows:
+    """The result of a query, while it is computed. Read it once, in the thread that runs the query."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, reader: Any, guard: "_Guard") -> None:
+        self.schema: Final[Schema] = reader.schema
+        self._connection = connection
+        self._reader = reader
+        self._guard = guard
+        self._fraction = 0.0
+
+    def __iter__(self) -> Iterator[RecordBatch]:
+        while True:
+            with self._guard:
+                try:
+                    batch = self._reader.read_next_batch()
+                except StopIteration:
+                    return
+            yield batch
+
+    @property
+    def fraction(self) -> float:
+        """How much of the files was read, as far as DuckDB can tell: from 0 to 1, and never back."""
+        self._fraction = max(self._fraction, min(1.0, self._connection.query_progress() / 100))
+        return self._fraction
+
+
+class DuckDbScanner:
+    """One for a process. Any number of threads may scan at once."""
+
+    def __init__(self, *, threads: int = 2, memory_limit_bytes: int = 1024**3, idle_databases: int = 4) -> None:
+        """See `EngineLimits`; threads and memory are for each scan."""
+        self._sandboxes = Sandboxes(EngineLimits(threads, memory_limit_bytes, idle_databases))
+
+    def warm_up(self) -> None:
+        """What the first scan would have to wait for otherwise."""
+        self._sandboxes.warm_up()
+
+    @contextmanager
+    def scan(
+        self, sql: str, files: Sequence[ScanFile], stop: StopSignal, *, with_filename: bool = False
+    ) -> Generator[Rows]:
+        """Runs it, and gives the rows to the block. What is wrong with the SQL or the files is a `QuarterdeckError`;
+        what `stop.check` raises ends it when it is stopped."""
+        stop.check()
+        file_set = FileSet.of(tuple(files), with_filename=with_filename)
+        guard = _Guard(stop, file_set.files)
+        with self._sandboxes.lent(file_set) as sandbox, stop.on_cancel(sandbox.connection.interrupt):
+            connection = sandbox.connection
+            with guard:
+                sandbox.show_files()
+                relation = connection.sql(one_select(connection, sql))
+                reader: Any = relation.to_arrow_reader(_BATCH_ROWS)
+            try:
+                yield Rows(connection, reader, guard)
+            finally:
+                reader.close()
+
+    def close(self) -> None:
+        """Nothing is scanned any more."""
+        self._sandboxes.close()
+
+
+class _Guard:
+    """Around calls of the engine. Whatever is raised after a stop signal, the signal was the reason."""
+
+    def __init__(self, stop: StopSignal, files: Sequence[ScanFile]) -> None:
+        self._stop = stop
+        self._files = files
+
+    def __enter__(self) -> None:
+        self._stop.check()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
+        if error is not None:
+            self._stop.check()
+        if isinstance(error, ENGINE_ERRORS):
+            raise translated(error, self._files) from error

@@ -1,0 +1,1 @@
+"""What every HTTP route needs: a server on the running loop, errors as JSON, the token, health, clients that go."""

@@ -1,0 +1,148 @@
+"""The worker's side of a scan: files through the cache, SQL in a thread, rows into an artifact.
+
+The files stay pinned until the artifact is finished. Nothing is left of a scan that failed or was canceled.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
+
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.core.workcoord.coordinator.effects import Outcome
+from quarterdeck.core.workcoord.model import Artifact, AttemptId
+from quarterdeck.crew.artifacts.spool import ArtifactSpool
+from quarterdeck.crew.artifacts.writer import ArtifactWriter
+from quarterdeck.crew.cancel import CancelToken
+from quarterdeck.crew.executors import Execution
+from quarterdeck.engines.duckdb_scan import DuckDbScanner, Rows
+from quarterdeck.engines.scan_file import ScanFile
+from quarterdeck.scan.model import ScanTask, decode_task
+from quarterdeck.stores.objects import ObjectRef
+from quarterdeck.stores.parquet_cache import ParquetCache
+
+_arrow: Any = pyarrow
+_OPEN_AT_ONCE: Final = 8
+"""How many files of one scan are downloaded side by side. More fill a fast network; fewer are fairer to other scans."""
+_OPENED: Final = 0.5
+"""The progress of a scan whose files are all here: how long it still takes nobody knows."""
+
+
+class ScanExecutor:
+    """Implements `crew.executors.KindExecutor` for scans."""
+
+    def __init__(
+        self,
+        scanner: DuckDbScanner,
+        cache: ParquetCache,
+        spool: ArtifactSpool,
+        on_query: Callable[[AttemptId, float, Outcome], None] | None = None,
+    ) -> None:
+        """`on_query` gets the seconds that the engine had a work, and how it ended; on the loop."""
+        self._scanner = scanner
+        self._cache = cache
+        self._spool = spool
+        self._on_query = on_query
+
+    async def warm_up(self) -> None:
+        await asyncio.to_thread(self._warm_up)
+
+    async def execute(self, execution: Execution) -> Artifact:
+        task = decode_task(execution.spec.payload)
+        async with self._opened(task.files, execution) as files:
+            began_s = time.monotonic()
+            outcome = Outcome.FAILED
+            try:
+                artifact = await execution.run_in_thread(lambda: self._scan(task, files, execution))
+                outcome = Outcome.SUCCEEDED
+            except asyncio.CancelledError:
+                outcome = Outcome.CANCELED
+                raise
+            finally:
+                if self._on_query is not None:
+                    self._on_query(execution.attempt, time.monotonic() - began_s, outcome)
+            return artifact
+
+    def release(self, attempt: AttemptId) -> None:
+        self._spool.acknowledged(attempt)
+
+    def drop(self, attempt: AttemptId) -> None:
+        self._spool.drop(attempt)
+
+    def _warm_up(self) -> None:
+        with self._scanner.scan("SELECT 1", (), CancelToken()) as rows:
+            list(rows)
+        self._scanner.warm_up()
+
+    @asynccontextmanager
+    async def _opened(self, refs: Sequence[ObjectRef], execution: Execution) -> AsyncGenerator[list[ScanFile]]:
+        """All the files, or the first error of one of them."""
+        paths: dict[int, Path] = {}
+        async with AsyncExitStack() as stack:
+            left = iter(enumerate(refs))
+
+            async def open_one_after_the_other() -> None:
+                for index, ref in left:
+                    paths[index] = await stack.enter_async_context(self._cache.open(ref))
+                    execution.progress(_OPENED * len(paths) / len(refs))
+
+            try:
+                async with asyncio.TaskGroup() as group:
+                    for _ in refs[:_OPEN_AT_ONCE]:
+                        group.create_task(open_one_after_the_other())
+            except BaseExceptionGroup as errors:
+                raise errors.exceptions[0] from errors
+            yield [ScanFile(paths[index].absolute(), ref.url) for index, ref in enumerate(refs)]
+
+    # In a thread
+
+    def _scan(self, task: ScanTask, files: Sequence[ScanFile], execution: Execution) -> Artifact:
+        writer = self._spool.create(execution.attempt)
+        try:
+            with self._scanner.scan(task.sql, files, execution.token, with_filename=task.with_filename) as rows:
+                self._write(task, rows, writer, execution)
+            execution.token.check()
+            return writer.finish()
+        except _arrow.ArrowNotImplementedError as error:
+            raise QuarterdeckError(
+                ErrorCode.WORK_FAILED,
+                "the result was not written",
+                f"Parquet has no such type: {error}",
+                "cast the column to another type in the SQL",
+            ) from error
+        finally:
+            writer.abandon()  # nothing, once it is finished
+
+    def _write(self, task: ScanTask, rows: Rows, writer: ArtifactWriter, execution: Execution) -> None:
+        _check_names(rows.schema.names)
+        writer.open(rows.schema, task.ts_column)
+        row_count = 0
+        for batch in rows:
+            row_count += batch.num_rows
+            if task.max_rows is not None and row_count > task.max_rows:
+                raise QuarterdeckError(
+                    ErrorCode.RESOURCE_EXHAUSTED,
+                    "the result was not written",
+                    f"it has more than the {task.max_rows} rows that were allowed",
+                    "ask for fewer rows, or allow more",
+                    retryable=False,
+                )
+            writer.write(batch)
+            execution.progress(_OPENED + (1 - _OPENED) * rows.fraction)
+
+
+def _check_names(names: Sequence[str]) -> None:
+    """Parquet would take two columns of one name, and no reader could tell them apart."""
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise QuarterdeckError(
+            ErrorCode.WORK_FAILED,
+            "the result was not written",
+            f"more than one of its columns is called {', '.join(twice)}",
+            "give them different names with AS",
+        )

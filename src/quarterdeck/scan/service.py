@@ -1,0 +1,120 @@
+"""Scans on the coordinator: sources become files, files become works, and results come back in the order of the files.
+
+The SQL runs over each group of files by itself, on one worker: what it aggregates it aggregates within its group.
+Whoever wants one number over all of them combines the rows that come back.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.core.ids import LeafId, QueryId, WorkId
+from quarterdeck.core.workcoord.model import WorkKey, WorkKind, WorkSpec
+from quarterdeck.core.workcoord.policies import SEARCH
+from quarterdeck.crew.artifacts.fetched import FetchedArtifact
+from quarterdeck.crew.clocks import RandomIds
+from quarterdeck.crew.coordinator import CoordinatorDriver
+from quarterdeck.crew.harvest import Harvest, Window
+from quarterdeck.scan.model import ScanRequest, encode_task
+from quarterdeck.stores.objects import ObjectRef, ObjectStores
+
+_GROUP_BYTES: Final = 64 * 1024 * 1024
+"""Files of one work, together: large enough that the way there and back does not count, small enough that a worker lost
+in the middle costs little."""
+_GROUP_FILES: Final = 32
+_LEAF: Final = LeafId("scan")
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPlan:
+    """What will be done for a request."""
+
+    query_id: QueryId
+    request: ScanRequest
+    groups: tuple[tuple[ObjectRef, ...], ...]
+    """The files of each work. A request without sources is one work without files."""
+    tenant: str
+
+    @property
+    def files(self) -> int:
+        return sum(map(len, self.groups))
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(file.size_bytes for group in self.groups for file in group)
+
+    def works(self) -> Iterator[WorkSpec]:
+        for number, group in enumerate(self.groups):
+            key = WorkKey(self.query_id, _LEAF, WorkId(f"{self.query_id}/{number}"))
+            payload = encode_task(self.request.task(group))
+            affinity = group[0].url if group else ""
+            yield WorkSpec(key, WorkKind.SEARCH, SEARCH, payload, affinity_key=affinity, tenant=self.tenant)
+
+
+class ScanService:
+    def __init__(
+        self,
+        driver: CoordinatorDriver[FetchedArtifact],
+        objects: ObjectStores,
+        ids: RandomIds,
+        *,
+        window: Window,
+        wait_limit_s: float,
+    ) -> None:
+        self._driver = driver
+        self._objects = objects
+        self._ids = ids
+        self._window = window
+        self._wait_limit_s = wait_limit_s
+        self._closed = False
+
+    def close(self) -> None:
+        """No new scans: the process is on its way out."""
+        self._closed = True
+
+    async def plan(self, request: ScanRequest, *, tenant: str, files_per_work: int | None = None) -> ScanPlan:
+        """Finds the files and divides them. A source that finds nothing is an error that names it."""
+        if self._closed:
+            raise QuarterdeckError(
+                ErrorCode.UNAVAILABLE,
+                "the scan was not begun",
+                "this coordinator is shutting down",
+                "ask another one, or this one when it is back",
+            )
+        found: dict[str, ObjectRef] = {}
+        for source in request.sources:
+            for file in await self._objects.find(source):
+                found[file.url] = file
+        groups = tuple(_grouped(list(found.values()), files_per_work)) if request.sources else ((),)
+        return ScanPlan(self._ids.query_id(), request, groups, tenant)
+
+    def harvest(self, plan: ScanPlan) -> Harvest[FetchedArtifact]:
+        """Begins it. Leaving the harvest cancels what is left."""
+        return Harvest(
+            self._driver,
+            plan.query_id,
+            plan.works(),
+            window=self._window,
+            size_of=lambda fetched: fetched.metadata.size_bytes,
+            wait_limit_s=self._wait_limit_s,
+        )
+
+
+def _grouped(files: Sequence[ObjectRef], files_per_work: int | None) -> Iterator[tuple[ObjectRef, ...]]:
+    """Neighbours together, up to so many files, or up to a size."""
+    group: list[ObjectRef] = []
+    size_bytes = 0
+    for file in files:
+        full = (
+            len(group) >= files_per_work
+            if files_per_work is not None
+            else len(group) >= _GROUP_FILES or (group and size_bytes + file.size_bytes > _GROUP_BYTES)
+        )
+        if full:
+            yield tuple(group)
+            group, size_bytes = [], 0
+        group.append(file)
+        size_bytes += file.size_bytes
+    if group:
+        yield tuple(group)

@@ -1,0 +1,1 @@
+"""Who may talk to a process: certificates, the shared token, and whether it may listen at all."""

@@ -1,0 +1,324 @@
+"""One worker, wired: executors, artifacts and cache on one disk budget, HTTP for artifacts and monitors, the control
+stream to its coordinators, and an end that drains.
+
+It decides nothing about work: that is the machine's affair, and the driver carries it out.
+"""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from typing import Any, Final
+
+from prometheus_client import CollectorRegistry
+
+from quarterdeck import __version__
+from quarterdeck.config import WorkerSettings
+from quarterdeck.control.credentials import channel_credentials, server_credentials
+from quarterdeck.control.dialer import GrpcDialer, Identity
+from quarterdeck.control.discovery import Discovery, DnsDiscovery, StaticDiscovery, follow, join_address, split_address
+from quarterdeck.control.redial import keep_connected
+from quarterdeck.control.server import ControlServer
+from quarterdeck.core.backoff import Backoff
+from quarterdeck.core.errors import ERROR_TABLE, ErrorCode
+from quarterdeck.core.ids import Incarnation, WorkerId
+from quarterdeck.core.workcoord.model import AttemptId, DiskUse, WorkerInfo
+from quarterdeck.core.workcoord.worker import WorkerConfig, WorkerMachine
+from quarterdeck.core.workcoord.worker import effects as ef
+from quarterdeck.core.workcoord.worker import events as ev
+from quarterdeck.crew.artifacts.route import ArtifactRoute
+from quarterdeck.crew.clocks import MonotonicClock
+from quarterdeck.crew.driver import Observers
+from quarterdeck.crew.executors import Executors
+from quarterdeck.crew.guard import Guard
+from quarterdeck.crew.journal import WorkerJournal, log_trouble
+from quarterdeck.crew.lifecycle import ForcedEnd, StopSignals, settle_memory
+from quarterdeck.crew.metering import WorkerMeter
+from quarterdeck.crew.pages import application
+from quarterdeck.crew.worker import WorkerDriver
+from quarterdeck.http.monitor import MonitorSources
+from quarterdeck.http.server import HttpServer
+from quarterdeck.stores.data_folder import DataFolder
+from quarterdeck.telemetry.exposition import render
+from quarterdeck.telemetry.logs import get_logger
+from quarterdeck.telemetry.metrics import Rejection, WorkerFigures, WorkerMetrics
+from quarterdeck.worker.kinds import Kinds, all_kinds
+from quarterdeck.worker.storage import Storage
+
+_log = get_logger(__name__)
+
+_EXIT_HURRIED: Final = 130
+"""A second signal ended it before it had drained, as a shell says of a process that was interrupted."""
+_DISK_LOOK_S: Final = 1.0
+_DISK_CHANGE_BYTES: Final = 1024 * 1024
+"""A change of the disk below this is told to nobody."""
+_PRESSURE_S: Final = 2.0
+"""How long a worker whose disk was full asks to be spared new work."""
+
+
+class Worker:
+    """Make it, and `run` it once."""
+
+    def __init__(
+        self,
+        settings: WorkerSettings,
+        folder: DataFolder,
+        guard: Guard,
+        make_kinds: Callable[[WorkerSettings, Storage, WorkerMetrics], Kinds] = all_kinds,
+    ) -> None:
+        self._settings = settings
+        self._folder = folder
+        self._guard = guard
+        self._make_kinds = make_kinds
+        self._clock = MonotonicClock()
+        self._registry = CollectorRegistry()
+        self._metrics = WorkerMetrics(self._registry)
+        self._warm = False
+        self._clean = True
+        self._http: HttpServer | None = None
+        self._control: ControlServer | None = None
+        self._rejected_requests = 0
+
+    async def run(self, signals: StopSignals, forced_end: ForcedEnd) -> int:
+        """Lives until it has drained; the exit code."""
+        settings = self._settings
+        self._guard.check("the HTTP server", settings.http_host)
+        async with AsyncExitStack() as stack:
+            self._loop = asyncio.get_running_loop()
+            self._storage = await asyncio.to_thread(self._open_storage)
+            kinds = self._make_kinds(settings, self._storage, self._metrics)
+            stack.callback(kinds.close)
+            self._executors = Executors(kinds.executors, settings.slots)
+            stack.push_async_callback(self._executors.close, settings.shutdown_max_s / 2)
+            self._route = ArtifactRoute(self._storage.spool)
+            await self._listen_http(stack)
+            self._driver = self._make_driver()
+            self._metrics.read_figures_from(self._figures)
+            running = asyncio.create_task(self._driver.run(), name="driver")
+            stack.push_async_callback(_end, running)
+            await self._executors.warm_up()
+            self._warm = True
+            await self._connect(stack)
+            settle_memory()
+            addresses = {"http": self._listens_at()}
+            if self._control is not None and settings.control_listen is not None:
+                addresses["control"] = join_address(split_address(settings.control_listen)[0], self._control.port)
+            self._folder.announce(**addresses)
+            _log.info("worker is up", worker_id=self._driver.machine.config.info.worker_id, **addresses)
+            return await self._live(running, signals, forced_end)
+
+    async def _live(self, running: "asyncio.Task[None]", signals: StopSignals, forced_end: ForcedEnd) -> int:
+        settings = self._settings
+        looking = asyncio.create_task(self._watch_disk(), name="watch the disk")
+        first = asyncio.create_task(signals.first.wait(), name="first signal")
+        second = asyncio.create_task(signals.second.wait(), name="second signal")
+        try:
+            await asyncio.wait((running, first), return_when=asyncio.FIRST_COMPLETED)
+            forced_end.arm(settings.drain_max_s + settings.shutdown_max_s)
+            self._driver.drain()
+            await asyncio.wait((running, second), return_when=asyncio.FIRST_COMPLETED)
+            forced_end.arm(settings.shutdown_max_s)
+            if not running.done():
+                return _EXIT_HURRIED
+            running.result()
+            return 0 if self._clean else ERROR_TABLE[ErrorCode.DEADLINE_EXCEEDED].exit_code
+        finally:
+            for task in (looking, first, second):
+                await _end(task)
+
+    # Wiring
+
+    def _open_storage(self) -> Storage:
+        return Storage.open(
+            self._settings,
+            self._folder,
+            base_url=self._url,
+            on_lost=self._result_lost,
+            on_download=self._downloaded,
+        )
+
+    def _make_driver(self) -> WorkerDriver:
+        settings = self._settings
+        name, incarnation = self._folder.begin_incarnation(settings.worker_id, f"{settings.node}-{_suffix()}")
+        info = WorkerInfo(
+            WorkerId(name),
+            Incarnation(incarnation),
+            self._executors.kinds,
+            settings.slots,
+            settings.queue_places,
+            node=settings.node,
+            tenant=settings.tenant,
+            memory_bytes=settings.memory_bytes,
+            address=self._url(),
+        )
+        machine = WorkerMachine(
+            WorkerConfig(info, settings.artifact_ttl_s, settings.artifact_linger_s, settings.drain_max_s)
+        )
+        meter = WorkerMeter(self._metrics, machine, self._clock)
+        observer = Observers[ev.Event, ef.Effect](meter, WorkerJournal(), self)
+        return WorkerDriver(
+            machine, clock=self._clock, executor=self._executors, observer=observer, on_trouble=log_trouble
+        )
+
+    async def _listen_http(self, stack: AsyncExitStack) -> None:
+        settings = self._settings
+        sources = MonitorSources(
+            about={"role": "worker", "version": __version__},
+            missing=self._missing,
+            metrics=lambda accept: render(self._registry, accept),
+            scaling=self._scaling,
+        )
+        app = application(
+            "Quarterdeck worker",
+            sources,
+            self._guard,
+            raw={"/artifacts/": self._route},
+            on_rejected=self._reject,
+        )
+        self._http = HttpServer(app, settings.http_host, settings.http_port, self._guard.server_context)
+        await self._http.start()
+        stack.push_async_callback(self._http.stop, 1.0)
+
+    async def _connect(self, stack: AsyncExitStack) -> None:
+        """Coordinators are dialled, or dial us; the conversation is the same."""
+        settings, guard = self._settings, self._guard
+        if settings.control_listen is not None:
+            host, port = split_address(settings.control_listen)
+            guard.check("the control port", host)
+            server = ControlServer(self._driver.serve, credentials=server_credentials(guard.tls), admits=guard.admits)
+            await server.start(host, port)
+            stack.push_async_callback(server.stop)
+            self._control = server
+            return
+        identity = Identity(self._driver.machine.config.info.worker_id, guard.authorization)
+        dialer = GrpcDialer(identity, credentials=channel_credentials(guard.tls))
+        stack.push_async_callback(dialer.close)
+        discoveries: list[Discovery] = [StaticDiscovery(frozenset(settings.join))] if settings.join else []
+        if settings.join_dns is not None:
+            discoveries.append(DnsDiscovery(*split_address(settings.join_dns)))
+        backoff = Backoff(settings.reconnect_first_s, settings.reconnect_max_s)
+
+        async def connect(address: str) -> None:
+            await keep_connected(dialer, address, self._driver.serve, backoff, random, log_trouble)
+
+        following = asyncio.create_task(
+            follow(discoveries, connect, settings.discovery_interval_s, _log_lookup), name="follow coordinators"
+        )
+        stack.push_async_callback(_end, following)
+
+    # What happens meanwhile
+
+    def stepped(self, event: ev.Event, effects: list[ef.Effect]) -> None:
+        """As an observer: a drain that ran out of time, and a disk that was full."""
+        if isinstance(event, ev.ExecutionFailed) and event.error.code == ErrorCode.RESOURCE_EXHAUSTED:
+            self._loop.call_soon(self._driver.apply, ev.PressureRose(_PRESSURE_S))
+        for effect in effects:
+            if isinstance(effect, ef.FinishDrain):
+                self._clean = effect.clean
+
+    def _result_lost(self, attempt: AttemptId) -> None:
+        """The disk budget evicted it, in whichever thread needed the room."""
+        self._loop.call_soon_threadsafe(lambda: self._driver.apply(ev.ResultEvicted(attempt)))
+
+    def _downloaded(self, seconds: float, size_bytes: int) -> None:
+        self._metrics.execution.download.observe(seconds)
+        self._metrics.execution.downloaded_bytes.inc(size_bytes)
+
+    async def _watch_disk(self) -> None:
+        told = DiskUse(-_DISK_CHANGE_BYTES, 0, 0)
+        while True:
+            use = self._storage.use()
+            if _differ(use, told):
+                told = use
+                self._driver.apply(ev.DiskMeasured(use))
+            await asyncio.sleep(_DISK_LOOK_S)
+
+    # What monitors ask
+
+    def _url(self) -> str:
+        """Where coordinators reach us."""
+        return self._settings.advertise_url or self._listens_at()
+
+    def _listens_at(self) -> str:
+        assert self._http is not None, "artifacts are made when the server listens"
+        return self._http.url
+
+    def _missing(self) -> Sequence[str]:
+        missing: list[str] = []
+        if not self._warm:
+            missing.append("the executors are not warm yet")
+        elif self._driver.machine.status.draining:
+            missing.append("it is draining")
+        elif next(self._driver.machine.sessions(), None) is None:
+            missing.append("no session with a coordinator")
+        return missing
+
+    def _scaling(self) -> Mapping[str, float]:
+        machine = self._driver.machine
+        return {
+            "queue_depth": machine.queued,
+            "slots_busy": machine.busy_slots,
+            "slots": machine.config.info.slots,
+            "accepting_work": int(machine.status.accepting_work),
+        }
+
+    def _reject(self) -> None:
+        self._rejected_requests += 1
+
+    def _rejections(self) -> Mapping[Rejection, int]:
+        control = self._control.counters if self._control is not None else Counter[str]()
+        return {
+            Rejection.HTTP_TOKEN: self._rejected_requests,
+            Rejection.HTTP_HANDSHAKE: 0 if self._http is None else self._http.failed_handshakes,
+            Rejection.CONTROL_TOKEN: control["wrong_token"],
+            Rejection.CONTROL_PROTOCOL: control["wrong_protocol"],
+        }
+
+    def _figures(self) -> WorkerFigures:
+        machine, counters = self._driver.machine, self._driver.machine.counters
+        figures, cache = self._storage.budget.figures(), self._storage.cache
+        return WorkerFigures(
+            active_streams=sum(1 for _ in machine.sessions()),
+            queue_depth=machine.queued,
+            running_tasks=machine.busy_slots,
+            slots=machine.config.info.slots,
+            accepting_work=machine.status.accepting_work,
+            draining=machine.status.draining,
+            artifacts=len(self._storage.spool),
+            spool_bytes=figures.artifact_bytes,
+            cache_bytes=figures.cache_bytes,
+            disk_limit_bytes=figures.limit_bytes,
+            disk_free_bytes=figures.free_bytes,
+            sessions_opened=counters["sessions_opened"],
+            protocol_errors=counters["protocol_errors"],
+            registrations_failed=counters["registrations_failed"],
+            own_pauses=counters["own_pauses"],
+            rejections=self._rejections(),
+            cache_hits=cache.hits,
+            cache_misses=cache.misses,
+            served_bytes=self._route.sent_bytes,
+            drops_failed=counters["drops_failed"],
+        )
+
+
+def _differ(use: DiskUse, told: DiskUse) -> bool:
+    changes = (
+        use.artifact_bytes - told.artifact_bytes,
+        use.cache_bytes - told.cache_bytes,
+        use.free_bytes - told.free_bytes,
+    )
+    return any(abs(change) >= _DISK_CHANGE_BYTES for change in changes)
+
+
+def _suffix() -> str:
+    return f"{random.getrandbits(32):08x}"
+
+
+def _log_lookup(error: OSError) -> None:
+    _log.warning("coordinators could not be looked up", reason=str(error))
+
+
+async def _end(task: "asyncio.Task[Any]") -> None:
+    task.cancel()
+    await asyncio.wait((task,))

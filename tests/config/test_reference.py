@@ -1,0 +1,56 @@
+"""The page about settings: equal to the code, complete, and its example works."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from quarterdeck.config import CoordinatorSettings, InvalidSettingsError, WorkerSettings, load_coordinator, load_worker
+from quarterdeck.config.reference import EXAMPLE, render
+from quarterdeck.config.s3 import S3Settings
+from quarterdeck.config.shared import ProcessSettings
+
+PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
+
+
+def test_the_page_is_what_the_code_says() -> None:
+    assert PAGE.read_text(encoding="utf-8") == render(), (
+        "python -m quarterdeck.config.reference > docs/configuration.md"
+    )
+
+
+def test_the_example_works(tmp_path: Path) -> None:
+    assert EXAMPLE in PAGE.read_text(encoding="utf-8")
+    path = tmp_path / "example.yaml"
+    path.write_text(EXAMPLE)
+    assert load_coordinator(path, {}).spool_limit_bytes == 50 * 1024**3
+    worker = load_worker(path, {})
+    assert (worker.slots, worker.s3.region) == (8, "eu-central-1")
+
+
+def test_every_setting_is_on_the_page_once() -> None:
+    named = re.findall(r"^\| `([a-z0-9_.]+)`<br>", render(), re.MULTILINE)
+    own = [*CoordinatorSettings.model_fields, *WorkerSettings.model_fields]
+    shared = list(ProcessSettings.model_fields)
+    expected = [name for name in own if name not in shared] + [name for name in shared if name != "s3"]
+    assert sorted(named) == sorted(expected + [f"s3.{name}" for name in S3Settings.model_fields])
+
+
+@pytest.mark.parametrize("process", [CoordinatorSettings, WorkerSettings])
+def test_every_variable_on_the_page_is_one_that_is_read(
+    process: type[ProcessSettings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefix = process.model_config.get("env_prefix", "")
+    variables = re.findall(rf"`({prefix}\w+)`", render())
+    assert len(variables) == len(process.model_fields) - 1 + len(S3Settings.model_fields)
+    for variable in variables:
+        monkeypatch.setenv(variable, "{}")  # which few settings take
+    load = load_coordinator if process is CoordinatorSettings else load_worker
+    with pytest.raises(InvalidSettingsError) as refused:
+        load(None, {})
+    assert not [problem for problem in refused.value.problems if "is no setting" in problem.text]
+
+
+@pytest.mark.parametrize("line", [line for line in render().splitlines() if line.startswith("| `")])
+def test_every_row_has_four_columns(line: str) -> None:
+    assert line.count(" | ") == 3

@@ -1,0 +1,84 @@
+"""What is asked for, and what travels to a worker."""
+
+import json
+
+import pytest
+
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.scan.model import MAX_SQL_CHARACTERS, ScanRequest, ScanTask, decode_task, encode_task
+from quarterdeck.stores.objects import ObjectRef
+
+TASK = ScanTask(
+    "SELECT v FROM files WHERE name = 'größer'",
+    (ObjectRef("s3://lake/a.parquet", 12, '"e"'), ObjectRef("/data/b.parquet", 0, "0-17")),
+    ts_column="ts",
+    with_filename=True,
+    max_rows=1000,
+)
+
+
+@pytest.mark.parametrize("task", [TASK, ScanTask("SELECT 1")])
+def test_a_task_arrives_as_it_was_sent(task: ScanTask) -> None:
+    assert decode_task(encode_task(task)) == task
+
+
+def test_a_task_says_its_version() -> None:
+    assert json.loads(encode_task(TASK))["version"] == 1
+
+
+def changed(**fields: object) -> bytes:
+    return json.dumps(json.loads(encode_task(TASK)) | fields).encode()
+
+
+def without(field: str) -> bytes:
+    known = json.loads(encode_task(TASK))
+    del known[field]
+    return json.dumps(known).encode()
+
+
+@pytest.mark.parametrize(
+    "payload, why",
+    [
+        (b"", "all of it: "),
+        (b"\xff\x00garbage", "all of it: "),
+        (b"[]", "all of it: "),
+        (encode_task(TASK)[:-20], "all of it: "),
+        (changed(version=2), "version: "),
+        (without("version"), "version: "),
+        (without("sql"), "sql: "),
+        (changed(sql=""), "sql: "),
+        (changed(sql="x" * (MAX_SQL_CHARACTERS + 1)), "sql: "),
+        (changed(sql=7), "sql: "),
+        (changed(files=[{"url": "a"}]), "files.0.size_bytes: "),
+        (changed(files=[{"url": "a", "size_bytes": -1, "version": "v"}]), "files.0.size_bytes: "),
+        (changed(max_rows=0), "max_rows: "),
+        (changed(max_rows="7"), "max_rows: "),
+        (changed(something="new"), "something: "),
+    ],
+)
+def test_what_is_no_task_is_refused_and_the_place_is_named(payload: bytes, why: str) -> None:
+    with pytest.raises(QuarterdeckError) as caught:
+        decode_task(payload)
+    assert caught.value.code is ErrorCode.PROTOCOL
+    assert not caught.value.retryable
+    assert f"({why}" in caught.value.message
+    assert "\n" not in caught.value.message
+
+
+def test_a_request_becomes_a_task_over_the_files_that_were_found() -> None:
+    request = ScanRequest(TASK.sql, ("s3://lake/*.parquet",), "ts", with_filename=True, max_rows=1000)
+    assert request.task(TASK.files) == TASK
+
+
+@pytest.mark.parametrize(
+    "sql, max_rows, why",
+    [
+        (" \n", None, "it has no SQL"),
+        ("x" * (MAX_SQL_CHARACTERS + 1), None, "100001 characters"),
+        ("SELECT 1", 0, "max_rows is 0"),
+    ],
+)
+def test_a_request_that_makes_no_sense_is_refused(sql: str, max_rows: int | None, why: str) -> None:
+    with pytest.raises(QuarterdeckError, match=why) as caught:
+        ScanRequest(sql, max_rows=max_rows)
+    assert caught.value.code is ErrorCode.INVALID_ARGUMENT
