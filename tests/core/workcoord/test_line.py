@@ -33,6 +33,15 @@ def test_queries_take_turns_and_each_keeps_its_order() -> None:
     assert len(line) == 0
 
 
+def test_works_that_came_back_go_before_the_others_of_their_query_and_not_before_other_queries() -> None:
+    line = Line()
+    works = works_of("a", 4)
+    works[2].number = works[3].number = 1
+    for work in [*works, *works_of("b", 2)]:
+        line.push(work)
+    assert served(line) == ["a3", "b0", "a2", "b1", "a0", "a1"]
+
+
 def test_a_query_that_comes_late_waits_one_turn_not_for_all_before_it() -> None:
     line = Line()
     big, small = works_of("big", 1000), works_of("small", 1)

@@ -818,6 +818,21 @@ def test_of_many_workers_on_which_a_work_failed_the_last_are_remembered() -> Non
     assert work.avoid == tuple(f"w{n}" for n in range(4, 20))
 
 
+def test_a_work_that_came_back_is_the_next_of_its_query() -> None:
+    bridge = Bridge()
+    lost = bridge.joins("w1", credit=1)
+    specs = [leaf(f"{n}") for n in range(9)]
+    first = bridge.submit(*specs)
+    other = bridge.joins("w2", credit=1)
+    bridge.advance(0.2)
+    assert bridge.session_of(first) == lost
+    bridge.loses(lost)
+    assert first.state is W.PENDING
+    (running,) = [work for spec in specs if (work := bridge.work(spec.key)).current is not None]
+    bridge.done(running)
+    assert bridge.session_of(first) == other
+
+
 def test_a_choosy_work_keeps_no_worker_from_what_comes_after_it() -> None:
     bridge = Bridge()
     first, work = _waits_where_it_failed(bridge)

@@ -1,7 +1,8 @@
 """A line: works that wait, taken in turns by query. A work may leave from anywhere, a query with all its works at once.
 
-Queries take turns, so that one with a hundred thousand works does not stand in the way of one with three; the works of
-one query keep their order. Nothing here is linear in the number of works.
+Queries take turns, so that one with a hundred thousand works does not stand in the way of one with three. The works of
+one query keep their order, but for those that were given out before and came back: they go first. Nothing here is linear
+in the number of works.
 """
 
 from collections import OrderedDict
@@ -25,6 +26,8 @@ class Line:
             works = self._queries[work.query] = OrderedDict()
             work.query.lines[self] = None
         works[work] = None
+        if work.number:  # its query has waited for it once already
+            works.move_to_end(work, last=False)
 
     def head(self) -> Work | None:
         """Whose turn it is."""
