@@ -2,13 +2,27 @@
 
 import asyncio
 from collections.abc import Iterable
+from unittest.mock import patch
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from quarterdeck.control.conversation import OUTBOX_LIMIT, Conversation
+from quarterdeck.control import conversation as conversation_module
+from quarterdeck.control.conversation import OUTBOX_LIMIT, STALL_S, Conversation
 from quarterdeck.control.link import Envelope, Message
-from quarterdeck.core.ids import SessionId
-from quarterdeck.core.workcoord.messages import CoordinatorBeat, CreditConfirmed, WorkerBeat
+from quarterdeck.core.ids import LeafId, QueryId, SessionId, WorkId
+from quarterdeck.core.workcoord import policies
+from quarterdeck.core.workcoord.messages import (
+    ArtifactAck,
+    AssignWork,
+    CoordinatorBeat,
+    CreditConfirmed,
+    WorkAccepted,
+    WorkerBeat,
+    WorkFailed,
+)
+from quarterdeck.core.workcoord.model import WorkError, WorkKey, WorkKind, WorkSpec
 from tests.crew.played import ACCEPTING, PlayedLink, now_s, played, settle
 
 BEAT = WorkerBeat(ACCEPTING)
@@ -197,3 +211,185 @@ async def test_an_error_in_what_takes_the_messages_is_not_swallowed() -> None:
     with pytest.raises(LookupError, match="a bug of ours"):
         await conversation.talk(take)
     assert link.closed
+
+
+@played
+async def test_a_message_that_cannot_be_written_is_a_bug_of_ours_and_is_not_swallowed() -> None:
+    class BrokenLink(PlayedLink):
+        async def send(self, envelope: Envelope) -> None:
+            raise OverflowError("a number too large for the wire")
+
+    link = BrokenLink()
+    conversation, _, talk = _talking(link)
+    conversation.send(BEAT)
+    await asyncio.wait((talk,))
+    with pytest.raises(OverflowError, match="too large for the wire"):
+        talk.result()
+    assert link.closed
+
+
+# Envelopes of limited size
+
+LIMIT_BYTES = 1000
+
+
+def _work(name: int, size_bytes: int) -> AssignWork:
+    key = WorkKey(QueryId("q"), LeafId("l"), WorkId(str(name)))
+    return AssignWork(WorkSpec(key, WorkKind.LEAF, policies.LEAF, bytes(size_bytes)), 1)
+
+
+def _failure(name: int, size: int) -> WorkFailed:
+    return WorkFailed(_work(name, 0).attempt, WorkError("internal", "x" * size))
+
+
+def _size(message: Message) -> int:
+    match message:
+        case AssignWork(spec):
+            return len(spec.payload)
+        case WorkFailed(_, error):
+            return len(error.message)
+        case _:
+            return 0
+
+
+MESSAGES = st.lists(
+    st.one_of(
+        st.builds(_work, st.integers(0, 99), st.integers(0, 1500)),
+        st.builds(_failure, st.integers(0, 99), st.integers(0, 1500)),
+        st.builds(CreditConfirmed, st.integers(0, 9)),
+    ),
+    max_size=30,
+)
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(bursts=st.lists(MESSAGES, max_size=4), per_envelope=st.integers(1, 12))
+def test_no_envelope_is_too_large_unless_it_holds_one_message_alone_and_the_order_is_kept(
+    bursts: list[list[Message]], per_envelope: int
+) -> None:
+    @played
+    async def scenario() -> None:
+        link = PlayedLink()
+        conversation, _, talk = _talking(link)
+        for burst in bursts:
+            for message in burst:
+                conversation.send(message)
+            await asyncio.sleep(0.01)
+            assert conversation._outbox_bytes == 0  # pyright: ignore[reportPrivateUsage]
+        conversation.finish()
+        assert await talk == "closed by us"
+        assert link.said_by_driver() == [message for burst in bursts for message in burst]
+        assert [envelope.sequence for envelope in link.sent] == list(range(len(link.sent)))
+        for envelope in link.sent:
+            messages = envelope.messages
+            assert 1 <= len(messages) <= per_envelope
+            assert len(messages) == 1 or sum(map(_size, messages)) <= LIMIT_BYTES
+
+    with (
+        patch.object(conversation_module, "_PER_ENVELOPE_BYTES", LIMIT_BYTES),
+        patch.object(conversation_module, "_PER_ENVELOPE", per_envelope),
+    ):
+        scenario()
+
+
+@played
+async def test_an_outbox_of_large_messages_is_bounded_by_their_size() -> None:
+    link = PlayedLink(room=1)
+    with patch.object(conversation_module, "OUTBOX_LIMIT_BYTES", 10_000):
+        conversation, _, talk = _talking(link)
+        for number in range(100):
+            conversation.send(_work(number, 900) if number % 2 else _failure(number, 900))
+            assert conversation._outbox_bytes <= 10_900  # pyright: ignore[reportPrivateUsage]
+        assert await talk == "the peer does not read"
+    assert link.closed
+
+
+@played
+async def test_a_peer_that_reads_nothing_for_too_long_loses_the_session() -> None:
+    link = PlayedLink(room=1)
+    conversation, _, talk = _talking(link)
+    conversation.send(CreditConfirmed(1))
+    await settle()
+    began_s = now_s()
+    conversation.send(CreditConfirmed(2))
+    assert await talk == "the peer does not read"
+    assert now_s() - began_s == pytest.approx(STALL_S, abs=0.001)
+
+
+@played
+async def test_a_peer_that_reads_slowly_keeps_the_session() -> None:
+    link = PlayedLink(room=1)
+    conversation, _, talk = _talking(link)
+    for credit in range(4):
+        conversation.send(CreditConfirmed(credit))
+        await settle()
+        await asyncio.sleep(STALL_S - 1)
+        assert await link.hear() == (CreditConfirmed(credit),)
+    assert not talk.done()
+    link.hang_up()
+    assert await talk == "hung up"
+
+
+ATTEMPT = _work(1, 0).attempt
+
+
+@played
+async def test_a_word_in_no_hurry_goes_with_the_next_that_is() -> None:
+    link = PlayedLink()
+    conversation, _, talk = _talking(link)
+    await asyncio.sleep(1)
+    conversation.send(ArtifactAck(ATTEMPT))
+    await settle()
+    assert link.sent == []
+    conversation.send(CreditConfirmed(1))
+    await settle()
+    assert [envelope.messages for envelope in link.sent] == [(ArtifactAck(ATTEMPT), CreditConfirmed(1))]
+    conversation.finish()
+    await talk
+
+
+@played
+async def test_a_word_in_no_hurry_waits_two_milliseconds_at_most_and_each_time_anew() -> None:
+    link = PlayedLink()
+    conversation, _, talk = _talking(link)
+    await asyncio.sleep(1)
+    for number in range(1, 4):
+        conversation.send(WorkAccepted(ATTEMPT))
+        await asyncio.sleep(0.0019)
+        assert len(link.sent) == number - 1
+        await asyncio.sleep(0.0002)
+        assert len(link.sent) == number
+        await asyncio.sleep(0.1)
+    conversation.finish()
+    await talk
+
+
+@played
+async def test_envelopes_keep_their_distance_under_load_and_carry_more_for_it() -> None:
+    link = PlayedLink()
+    conversation, _, talk = _talking(link)
+    await asyncio.sleep(1)
+    for number in range(100):
+        conversation.send(CreditConfirmed(number))
+        if number == 0:
+            await settle()
+            assert len(link.sent) == 1  # after a silence a word goes at once
+        await asyncio.sleep(0.0001)
+    await asyncio.sleep(0.002)
+    assert link.said_by_driver() == [CreditConfirmed(number) for number in range(100)]
+    assert 10 <= len(link.sent) <= 13  # ten milliseconds
+    conversation.finish()
+    await talk
+
+
+@played
+async def test_last_words_do_not_wait_for_company() -> None:
+    link = PlayedLink()
+    conversation, _, talk = _talking(link)
+    conversation.send(CreditConfirmed(1))
+    conversation.send(ArtifactAck(ATTEMPT))
+    conversation.finish()
+    began = now_s()
+    assert await talk == "closed by us"
+    assert now_s() - began < 0.0005
+    assert link.said_by_driver() == [CreditConfirmed(1), ArtifactAck(ATTEMPT)]

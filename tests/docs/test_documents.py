@@ -1,17 +1,46 @@
 """The documents are true: diagrams are those of the tables, commands run, links lead somewhere."""
 
+import json
+import os
 import re
+import shlex
 import subprocess
 import sys
+import time
+import urllib.request
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
+import duckdb
 import pytest
 
 from checks.diagrams import redrawn
+from quarterdeck.stores.data_folder import announced
+
+ValueT = TypeVar("ValueT")
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
-COMMANDS = sorted({line for page in PAGES for line in re.findall(r"^\$ (.+)$", page.read_text(), re.MULTILINE)})
+COMMANDS = sorted(
+    {
+        re.sub(r"\\\n\s*", "", command)
+        for page in PAGES
+        for command in re.findall(r"^\$ ((?:.*\\\n)*.+)$", page.read_text(), re.MULTILINE)
+    }
+)
+SIMULATIONS = [command for command in COMMANDS if " simulate " in command]
+CREW = {
+    "up": ".venv/bin/quarterdeck up",
+    "status": ".venv/bin/quarterdeck status",
+    "scan": next(command for command in COMMANDS if command.startswith(".venv/bin/quarterdeck scan ")),
+    "curl": next(command for command in COMMANDS if command.startswith("curl ")),
+    "coordinator": "quarterdeck coordinator --config crew.yaml",
+    "worker": "quarterdeck worker --join coordinator.example:7071 --config crew.yaml",
+}
+"""Those that are tried with a crew; a test below runs each of them."""
+QUARTERDECK = str(Path(sys.executable).with_name("quarterdeck"))
 
 
 def test_the_diagrams_are_drawn_from_the_tables() -> None:
@@ -42,11 +71,91 @@ def test_every_make_command_in_the_pages_is_a_target(command: str) -> None:
     assert re.search(rf"^{target}:.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE)
 
 
-@pytest.mark.parametrize("command", [command for command in COMMANDS if not command.startswith("make ")])
-def test_every_other_command_in_the_pages_runs(command: str, tmp_path: Path) -> None:
-    program, *words = command.split()
-    assert program == ".venv/bin/quarterdeck"
+@pytest.mark.parametrize("command", SIMULATIONS)
+def test_every_simulation_in_the_pages_runs(command: str, tmp_path: Path) -> None:
+    words = shlex.split(command)[1:]
     fewer = ["20" if before == "--seeds" else word for before, word in zip(["", *words], words, strict=False)]
-    quarterdeck = Path(sys.executable).with_name("quarterdeck")
-    done = subprocess.run([quarterdeck, *fewer], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run([QUARTERDECK, *fewer], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_other_command_in_the_pages_is_tried_with_a_crew() -> None:
+    others = {command for command in COMMANDS if not command.startswith("make ")} - set(SIMULATIONS)
+    assert others == set(CREW.values())
+
+
+def test_the_crew_of_the_pages_can_be_started_and_asked(tmp_path: Path) -> None:
+    _write_logs(tmp_path / "logs")
+    up = [*shlex.split(CREW["up"])[1:], "--workers", "2", "--http-port", "0", "--control-port", "0"]
+    with _running([QUARTERDECK, *up], tmp_path):
+        url = _announced(tmp_path / "quarterdeck-data" / "coordinator", "http")
+        _wait_ready(url)
+        environment = {**os.environ, "QUARTERDECK_URL": url, "COLUMNS": "120"}
+        status = _output([QUARTERDECK, *shlex.split(CREW["status"])[1:]], tmp_path, environment)
+        assert "accepting" in status
+        scan = _output([QUARTERDECK, *shlex.split(CREW["scan"])[1:]], tmp_path, environment)
+        assert re.search(r"500\D+20\b", scan)
+        curl = CREW["curl"].replace("localhost:7070", url).replace('"logs/"', f'"{tmp_path / "logs"}"')
+        rows = _output(shlex.split(curl), tmp_path, environment).splitlines()
+        assert len(rows) == 20
+        assert {json.loads(row)["status"] for row in rows} == {500}
+
+
+def test_the_processes_of_the_pages_can_be_started_with_one_file(tmp_path: Path) -> None:
+    (tmp_path / "crew.yaml").write_text("coordinator: {http_port: 0, control_port: 0}\nworker: {slots: 1}\n")
+    coordinator = [QUARTERDECK, *shlex.split(CREW["coordinator"])[1:]]
+    with _running(coordinator, tmp_path):
+        folder = tmp_path / "quarterdeck-data" / "coordinator"
+        url, control = _announced(folder, "http"), _announced(folder, "control")
+        worker = [QUARTERDECK, *shlex.split(CREW["worker"].replace("coordinator.example:7071", control))[1:]]
+        with _running(worker, tmp_path):
+            _wait_ready(url)
+
+
+def _write_logs(folder: Path) -> None:
+    folder.mkdir()
+    for number in range(2):
+        rows = duckdb.sql("select i as id, case when i % 10 = 0 then 500 else 200 end as status from range(100) t(i)")
+        assert rows is not None
+        rows.write_parquet(str(folder / f"{number}.parquet"))
+
+
+@contextmanager
+def _running(command: list[str], folder: Path) -> Generator[None]:
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    with process:
+        try:
+            yield
+        finally:
+            process.terminate()
+            said, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, said
+
+
+def _announced(folder: Path, name: str) -> str:
+    return _wait(lambda: str((announced(folder) or {})[name]), f"{folder} has not announced {name}")
+
+
+def _wait_ready(url: str) -> None:
+    def look() -> None:
+        with urllib.request.urlopen(f"{url}/ready") as answer:
+            assert answer.status == 200
+
+    _wait(look, f"{url} is not ready")
+
+
+def _wait(look: Callable[[], ValueT], what: str) -> ValueT:
+    deadline_s = time.monotonic() + 60
+    while True:
+        try:
+            return look()
+        except (KeyError, OSError):
+            if time.monotonic() > deadline_s:
+                pytest.fail(what)
+            time.sleep(0.05)
+
+
+def _output(command: list[str], folder: Path, environment: dict[str, str]) -> str:
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout

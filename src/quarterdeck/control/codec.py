@@ -2,9 +2,13 @@
 
 What comes in is checked here as far as its form goes: an unknown message, a missing id, a number out of range or an
 unknown word is a `ProtocolError`, never a default. Whether it makes sense now is the machines' affair.
+
+An encoder makes plain dictionaries and the envelope is built from them in one go: protobuf copies a message whenever it
+is put into another, which took more time than all the rest.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from google.protobuf.message import DecodeError
@@ -35,11 +39,16 @@ MAX_ENVELOPE_BYTES = 16 * 1024 * 1024
 """The largest envelope that is read. A peer that sends a larger one loses its connection."""
 
 
+_MAX_WORDS = 4_000
+"""How many characters of words meant for people travel; the rest of an error that quotes a whole file is cut off."""
+
+Fields = Mapping[str, object]
+
+
 def encode(envelope: Envelope) -> bytes:
+    messages = [_ENCODERS[type(message)](message) for message in envelope.messages]
     return pb.Envelope(
-        session_id=envelope.session_id or "",
-        sequence=envelope.sequence,
-        messages=[_ENCODERS[type(message)](message) for message in envelope.messages],
+        session_id=envelope.session_id or "", sequence=envelope.sequence, messages=messages
     ).SerializeToString()
 
 
@@ -63,9 +72,9 @@ def _message_of(message: pb.Message) -> Message:
 # Parts
 
 
-def _attempt_to(attempt: AttemptId) -> pb.Attempt:
+def _attempt_to(attempt: AttemptId) -> Fields:
     (query_id, leaf_id, work_id), number = attempt
-    return pb.Attempt(query_id=query_id, leaf_id=leaf_id, work_id=work_id, number=number)
+    return {"query_id": query_id, "leaf_id": leaf_id, "work_id": work_id, "number": number}
 
 
 def _attempt_of(attempt: pb.Attempt) -> AttemptId:
@@ -75,47 +84,55 @@ def _attempt_of(attempt: pb.Attempt) -> AttemptId:
     return AttemptId(WorkKey(QueryId(query_id), LeafId(leaf_id), WorkId(work_id)), number)
 
 
-def _status_to(status: WorkerStatus) -> pb.WorkerStatus:
-    return pb.WorkerStatus(accepting_work=status.accepting_work, draining=status.draining)
+def _status_to(status: WorkerStatus) -> Fields:
+    return {"accepting_work": status.accepting_work, "draining": status.draining}
 
 
 def _status_of(status: pb.WorkerStatus) -> WorkerStatus:
     return WorkerStatus(accepting_work=status.accepting_work, draining=status.draining)
 
 
-_policies_to: dict[WorkPolicy, pb.WorkPolicy] = {}
+def _words_to(words: str) -> str:
+    """Words for people. They may quote a file's name that is no text, or go on for ever; neither may stop a session."""
+    return words[:_MAX_WORDS].encode("utf-8", "backslashreplace").decode()
+
+
+def _id_of(text: str, what: str) -> str:
+    if not text:
+        raise ValueError(f"no {what}")
+    return text
+
+
+def _policy_to(policy: WorkPolicy) -> Fields:
+    return {
+        "binding": policy.binding,
+        "max_failures": policy.max_failures,
+        "pinned": policy.pinned,
+        "held": policy.held,
+        "resident": policy.resident,
+        "lease_s": policy.lease_s,
+    }
+
+
 _policies_of: dict[bytes, WorkPolicy] = {}
 _POLICIES_KEPT = 64
 """There are a handful of policies. A peer that makes up more of them is not remembered."""
-
-
-def _policy_to(policy: WorkPolicy) -> pb.WorkPolicy:
-    known = _policies_to.get(policy)
-    if known is None:
-        known = pb.WorkPolicy(
-            binding=policy.binding,
-            max_failures=policy.max_failures,
-            pinned=policy.pinned,
-            held=policy.held,
-            resident=policy.resident,
-            lease_s=policy.lease_s,
-        )
-        if len(_policies_to) < _POLICIES_KEPT:
-            _policies_to[policy] = known
-    return known
 
 
 def _policy_of(policy: pb.WorkPolicy) -> WorkPolicy:
     data = policy.SerializeToString(deterministic=True)
     known = _policies_of.get(data)
     if known is None:
+        lease_s = policy.lease_s if policy.HasField("lease_s") else None
+        if lease_s is not None and not 0 < lease_s < math.inf:
+            raise ValueError(f"a lease of {lease_s} s")
         known = WorkPolicy(
             Binding(policy.binding),
             policy.max_failures,
             pinned=policy.pinned,
             held=policy.held,
             resident=policy.resident,
-            lease_s=policy.lease_s if policy.HasField("lease_s") else None,
+            lease_s=lease_s,
         )
         if len(_policies_of) < _POLICIES_KEPT:
             _policies_of[data] = known
@@ -125,26 +142,26 @@ def _policy_of(policy: pb.WorkPolicy) -> WorkPolicy:
 # From the worker
 
 
-def _register_to(message: m.Register) -> pb.Message:
+def _register_to(message: m.Register) -> Fields:
     worker = message.worker
-    register = pb.Register(
-        worker_id=worker.worker_id,
-        incarnation=worker.incarnation,
-        kinds=sorted(worker.kinds),
-        slots=worker.slots,
-        queue_places=worker.queue_places,
-        node=worker.node,
-        tenant=worker.tenant,
-        memory_bytes=worker.memory_bytes,
-        address=worker.address,
-        status=_status_to(message.status),
-    )
-    return pb.Message(register=register)
+    register = {
+        "worker_id": worker.worker_id,
+        "incarnation": worker.incarnation,
+        "kinds": sorted(worker.kinds),
+        "slots": worker.slots,
+        "queue_places": worker.queue_places,
+        "node": worker.node,
+        "tenant": worker.tenant,
+        "memory_bytes": worker.memory_bytes,
+        "address": worker.address,
+        "status": _status_to(message.status),
+    }
+    return {"register": register}
 
 
 def _register_of(message: pb.Register) -> m.Register:
-    if not (message.worker_id and message.tenant and message.slots):
-        raise ValueError("a registration without a worker id, a tenant or slots")
+    if not (message.worker_id and message.tenant and message.slots and message.HasField("status")):
+        raise ValueError("a registration without a worker id, a tenant, slots or a status")
     worker = WorkerInfo(
         WorkerId(message.worker_id),
         Incarnation(message.incarnation),
@@ -159,40 +176,39 @@ def _register_of(message: pb.Register) -> m.Register:
     return m.Register(worker, _status_of(message.status))
 
 
-def _holdings_to(message: m.Holdings) -> pb.Message:
-    held = [pb.Holding(attempt=_attempt_to(each.attempt), state=each.state) for each in message.held]
-    return pb.Message(holdings=pb.Holdings(held=held))
+def _holdings_to(message: m.Holdings) -> Fields:
+    return {"holdings": {"held": [{"attempt": _attempt_to(h.attempt), "state": h.state} for h in message.held]}}
 
 
 def _holdings_of(message: pb.Holdings) -> m.Holdings:
     return m.Holdings(tuple(Holding(_attempt_of(each.attempt), HeldState(each.state)) for each in message.held))
 
 
-def _disk_to(message: m.DiskReported) -> pb.Message:
+def _disk_to(message: m.DiskReported) -> Fields:
     use = message.use
-    return pb.Message(
-        disk_reported=pb.DiskUse(
-            artifact_bytes=use.artifact_bytes, cache_bytes=use.cache_bytes, free_bytes=use.free_bytes
-        )
-    )
+    return {
+        "disk_reported": {
+            "artifact_bytes": use.artifact_bytes,
+            "cache_bytes": use.cache_bytes,
+            "free_bytes": use.free_bytes,
+        }
+    }
 
 
 def _disk_of(use: pb.DiskUse) -> m.DiskReported:
     return m.DiskReported(DiskUse(use.artifact_bytes, use.cache_bytes, use.free_bytes))
 
 
-def _rejected_to(message: m.WorkRejected) -> pb.Message:
-    return pb.Message(work_rejected=pb.WorkRejected(attempt=_attempt_to(message.attempt), reason=message.reason))
+def _rejected_to(message: m.WorkRejected) -> Fields:
+    return {"work_rejected": {"attempt": _attempt_to(message.attempt), "reason": message.reason}}
 
 
 def _rejected_of(message: pb.WorkRejected) -> m.WorkRejected:
     return m.WorkRejected(_attempt_of(message.attempt), m.RejectReason(message.reason))
 
 
-def _progressed_to(message: m.WorkProgressed) -> pb.Message:
-    return pb.Message(
-        work_progressed=pb.WorkProgressed(attempt=_attempt_to(message.attempt), fraction=message.fraction)
-    )
+def _progressed_to(message: m.WorkProgressed) -> Fields:
+    return {"work_progressed": {"attempt": _attempt_to(message.attempt), "fraction": message.fraction}}
 
 
 def _progressed_of(message: pb.WorkProgressed) -> m.WorkProgressed:
@@ -201,19 +217,19 @@ def _progressed_of(message: pb.WorkProgressed) -> m.WorkProgressed:
     return m.WorkProgressed(_attempt_of(message.attempt), message.fraction)
 
 
-def _ready_to(message: m.WorkReady) -> pb.Message:
+def _ready_to(message: m.WorkReady) -> Fields:
     artifact = message.artifact
-    ready = pb.WorkReady(
-        attempt=_attempt_to(message.attempt),
-        artifact_url=artifact.url,
-        artifact_size_bytes=artifact.size_bytes,
-        artifact_checksum=artifact.checksum,
-        row_count=artifact.row_count,
-        min_ts=artifact.min_ts,
-        max_ts=artifact.max_ts,
-        parquet_schema_version=artifact.parquet_schema_version,
-    )
-    return pb.Message(work_ready=ready)
+    ready = {
+        "attempt": _attempt_to(message.attempt),
+        "artifact_url": artifact.url,
+        "artifact_size_bytes": artifact.size_bytes,
+        "artifact_checksum": artifact.checksum,
+        "row_count": artifact.row_count,
+        "min_ts": artifact.min_ts,
+        "max_ts": artifact.max_ts,
+        "parquet_schema_version": artifact.parquet_schema_version,
+    }
+    return {"work_ready": ready}
 
 
 def _ready_of(message: pb.WorkReady) -> m.WorkReady:
@@ -231,20 +247,24 @@ def _ready_of(message: pb.WorkReady) -> m.WorkReady:
     return m.WorkReady(_attempt_of(message.attempt), artifact)
 
 
-def _failed_to(message: m.WorkFailed) -> pb.Message:
+def _failed_to(message: m.WorkFailed) -> Fields:
     error = message.error
-    failed = pb.WorkFailed(
-        attempt=_attempt_to(message.attempt), code=error.code, message=error.message, retryable=error.retryable
-    )
-    return pb.Message(work_failed=failed)
+    failed = {
+        "attempt": _attempt_to(message.attempt),
+        "code": error.code,
+        "message": _words_to(error.message),
+        "retryable": error.retryable,
+    }
+    return {"work_failed": failed}
 
 
 def _failed_of(message: pb.WorkFailed) -> m.WorkFailed:
-    return m.WorkFailed(_attempt_of(message.attempt), WorkError(message.code, message.message, message.retryable))
+    error = WorkError(_id_of(message.code, "code in a failure"), message.message, message.retryable)
+    return m.WorkFailed(_attempt_of(message.attempt), error)
 
 
-def _lost_to(message: m.ArtifactLost) -> pb.Message:
-    return pb.Message(artifact_lost=pb.ArtifactLost(attempt=_attempt_to(message.attempt), reason=message.reason))
+def _lost_to(message: m.ArtifactLost) -> Fields:
+    return {"artifact_lost": {"attempt": _attempt_to(message.attempt), "reason": _words_to(message.reason)}}
 
 
 def _lost_of(message: pb.ArtifactLost) -> m.ArtifactLost:
@@ -254,90 +274,99 @@ def _lost_of(message: pb.ArtifactLost) -> m.ArtifactLost:
 # From the coordinator
 
 
-def _registered_to(message: m.Registered) -> pb.Message:
-    liveness = pb.Liveness(
-        interval_s=message.liveness.interval_s,
-        warn_after_missed=message.liveness.warn_after_missed,
-        lost_after_missed=message.liveness.lost_after_missed,
-    )
-    registered = pb.Registered(
-        session_id=message.session_id, coordinator_id=message.coordinator_id, liveness=liveness, fence=message.fence
-    )
-    return pb.Message(registered=registered)
+def _registered_to(message: m.Registered) -> Fields:
+    registered = {
+        "session_id": message.session_id,
+        "coordinator_id": message.coordinator_id,
+        "liveness": {
+            "interval_s": message.liveness.interval_s,
+            "warn_after_missed": message.liveness.warn_after_missed,
+            "lost_after_missed": message.liveness.lost_after_missed,
+        },
+        "fence": message.fence,
+    }
+    return {"registered": registered}
 
 
 def _registered_of(message: pb.Registered) -> m.Registered:
     if not (message.session_id and message.coordinator_id):
         raise ValueError("a welcome without a session or a coordinator")
     beats = message.liveness
+    if not math.isfinite(beats.interval_s):
+        raise ValueError(f"a beat every {beats.interval_s} s")
     liveness = LivenessPolicy(beats.interval_s, beats.warn_after_missed, beats.lost_after_missed)
     return m.Registered(
         SessionId(message.session_id), CoordinatorId(message.coordinator_id), liveness, Fence(message.fence)
     )
 
 
-def _assign_to(message: m.AssignWork) -> pb.Message:
+def _assign_to(message: m.AssignWork) -> Fields:
     spec = message.spec
-    assign = pb.AssignWork(
-        attempt=_attempt_to(message.attempt),
-        kind=spec.kind,
-        policy=_policy_to(spec.policy),
-        payload=spec.payload,
-        affinity_key=spec.affinity_key,
-        tenant=spec.tenant,
-        placement=spec.placement,
-        pinned_to=spec.pinned_to,
-        group=spec.group,
-    )
-    return pb.Message(assign_work=assign)
+    assign = {
+        "attempt": _attempt_to(message.attempt),
+        "kind": spec.kind,
+        "policy": _policy_to(spec.policy),
+        "payload": spec.payload,
+        "affinity_key": spec.affinity_key,
+        "tenant": spec.tenant,
+        "placement": spec.placement,
+        "pinned_to": spec.pinned_to,
+        "group": spec.group,
+    }
+    return {"assign_work": assign}
 
 
 def _assign_of(message: pb.AssignWork) -> m.AssignWork:
     attempt = _attempt_of(message.attempt)
     spec = WorkSpec(
         attempt.key,
-        WorkKind(message.kind),
+        _KINDS.get(message.kind) or WorkKind(message.kind),
         _policy_of(message.policy),
         message.payload,
         message.affinity_key,
-        message.tenant,
-        PlacementStrategy(message.placement),
+        _id_of(message.tenant, "tenant of a work"),
+        _PLACEMENTS.get(message.placement) or PlacementStrategy(message.placement),
         WorkerId(message.pinned_to) if message.HasField("pinned_to") else None,
         message.group if message.HasField("group") else None,
     )
     return m.AssignWork(spec, attempt.number)
 
 
+# An enum takes ten times as long to find a member by its value as a dictionary; what it does not find, it explains.
+_KINDS: dict[str, WorkKind] = {kind.value: kind for kind in WorkKind}
+_PLACEMENTS: dict[str, PlacementStrategy] = {strategy.value: strategy for strategy in PlacementStrategy}
+
+
 # The tables
 
 
-_ENCODERS: dict[type, Callable[[Any], pb.Message]] = {
+_ENCODERS: dict[type, Callable[[Any], Fields]] = {
     m.Register: _register_to,
     m.Holdings: _holdings_to,
-    m.WorkerBeat: lambda message: pb.Message(worker_beat=_status_to(message.status)),
-    m.BeatEcho: lambda message: pb.Message(beat_echo=message.sent_at),
+    m.WorkerBeat: lambda message: {"worker_beat": _status_to(message.status)},
+    m.BeatEcho: lambda message: {"beat_echo": message.sent_at},
     m.DiskReported: _disk_to,
-    m.CreditChanged: lambda message: pb.Message(credit_changed=message.credit),
-    m.WorkAccepted: lambda message: pb.Message(work_accepted=_attempt_to(message.attempt)),
+    m.CreditChanged: lambda message: {"credit_changed": message.credit},
+    m.WorkAccepted: lambda message: {"work_accepted": _attempt_to(message.attempt)},
     m.WorkRejected: _rejected_to,
     m.WorkProgressed: _progressed_to,
     m.WorkReady: _ready_to,
     m.WorkFailed: _failed_to,
-    m.WorkReturned: lambda message: pb.Message(work_returned=_attempt_to(message.attempt)),
-    m.WorkCanceled: lambda message: pb.Message(work_canceled=_attempt_to(message.attempt)),
+    m.WorkReturned: lambda message: {"work_returned": _attempt_to(message.attempt)},
+    m.WorkCanceled: lambda message: {"work_canceled": _attempt_to(message.attempt)},
     m.ArtifactLost: _lost_to,
-    m.Deposed: lambda message: pb.Message(deposed=message.fence),
-    m.Throttled: lambda message: pb.Message(throttled=message.for_s),
+    m.Deposed: lambda message: {"deposed": message.fence},
+    m.Throttled: lambda message: {"throttled": message.for_s},
     m.Registered: _registered_to,
-    m.Refused: lambda message: pb.Message(refused=message.reason),
-    m.CoordinatorBeat: lambda message: pb.Message(coordinator_beat=message.sent_at),
-    m.CreditConfirmed: lambda message: pb.Message(credit_confirmed=message.credit),
+    m.Refused: lambda message: {"refused": _words_to(message.reason)},
+    m.CoordinatorBeat: lambda message: {"coordinator_beat": message.sent_at},
+    m.CreditConfirmed: lambda message: {"credit_confirmed": message.credit},
     m.AssignWork: _assign_to,
-    m.CancelWork: lambda message: pb.Message(cancel_work=_attempt_to(message.attempt)),
-    m.CancelQuery: lambda message: pb.Message(cancel_query=message.query_id),
-    m.ArtifactAck: lambda message: pb.Message(artifact_ack=_attempt_to(message.attempt)),
-    m.DrainRequest: lambda _: pb.Message(drain_request=pb.DrainRequest()),
-    m.Goodbye: lambda message: pb.Message(goodbye=message.reason),
+    m.CancelWork: lambda message: {"cancel_work": _attempt_to(message.attempt)},
+    m.CancelQuery: lambda message: {"cancel_query": message.query_id},
+    m.ArtifactAck: lambda message: {"artifact_ack": _attempt_to(message.attempt)},
+    m.DrainRequest: lambda _: {"drain_request": {}},
+    m.Goodbye: lambda message: {"goodbye": _words_to(message.reason)},
 }
 
 _DECODERS: dict[str, Callable[[Any], Message]] = {
@@ -363,7 +392,7 @@ _DECODERS: dict[str, Callable[[Any], Message]] = {
     "credit_confirmed": lambda body: m.CreditConfirmed(cast(int, body)),
     "assign_work": _assign_of,
     "cancel_work": lambda body: m.CancelWork(_attempt_of(body)),
-    "cancel_query": lambda body: m.CancelQuery(QueryId(body)),
+    "cancel_query": lambda body: m.CancelQuery(QueryId(_id_of(cast(str, body), "query to cancel"))),
     "artifact_ack": lambda body: m.ArtifactAck(_attempt_of(body)),
     "drain_request": lambda _: m.DrainRequest(),
     "goodbye": lambda body: m.Goodbye(cast(str, body)),

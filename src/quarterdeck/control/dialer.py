@@ -59,7 +59,8 @@ class GrpcDialer:
             raise
         converse: grpc.aio.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(METHOD)
         call = converse(metadata=grpc.aio.Metadata(*self._metadata))
-        return GrpcLink(call, address, lambda: self._part(call, channel))
+        link = GrpcLink(call, address, lambda: self._part(link, call, channel))
+        return link
 
     async def close(self) -> None:
         """Waits for the last words of connections that have just ended."""
@@ -71,8 +72,8 @@ class GrpcDialer:
             return grpc.aio.insecure_channel(address, options=self._options)
         return grpc.aio.secure_channel(address, self._credentials, options=self._options)
 
-    def _part(self, call: "grpc.aio.StreamStreamCall[bytes, bytes]", channel: grpc.aio.Channel) -> None:
-        task = asyncio.create_task(_end_call(call, channel), name="end of a control stream")
+    def _part(self, link: GrpcLink, call: "grpc.aio.StreamStreamCall[bytes, bytes]", channel: grpc.aio.Channel) -> None:
+        task = asyncio.create_task(_end_call(link, call, channel), name="end of a control stream")
         self._partings.add(task)
         task.add_done_callback(self._partings.discard)
 
@@ -89,15 +90,15 @@ async def _connect(channel: grpc.aio.Channel, address: str) -> None:
         raise LinkClosedError(f"{address} did not answer within {_CONNECT_S:g} s") from None
 
 
-async def _end_call(call: "grpc.aio.StreamStreamCall[bytes, bytes]", channel: grpc.aio.Channel) -> None:
+async def _end_call(link: GrpcLink, call: "grpc.aio.StreamStreamCall[bytes, bytes]", channel: grpc.aio.Channel) -> None:
     """Says that nothing follows, and waits for the peer to end it too: canceled at once, last words would be lost."""
     try:
         async with asyncio.timeout(_PART_S):
+            await link.wait_written()
             await call.done_writing()
-            while await call.read() is not grpc.aio.EOF:
-                pass
-    except (TimeoutError, asyncio.InvalidStateError, grpc.aio.BaseError, grpc.aio.AioRpcError, asyncio.CancelledError):
+            await link.wait_peer_ended()
+    except (TimeoutError, grpc.aio.AioRpcError, grpc.aio.BaseError, asyncio.CancelledError):
         pass
     finally:
-        call.cancel()
-        await channel.close()
+        link.let_go()
+        await channel.close()  # cancels the call

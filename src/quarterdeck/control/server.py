@@ -38,7 +38,8 @@ class ControlServer:
         self._admits = admits
         self._server = grpc.aio.server(options=server_options(keepalive or Keepalive()))
         self._server.add_generic_rpc_handlers((_Handlers(self._converse),))
-        self._links: set[GrpcLink] = set()
+        self._links: dict[GrpcLink, asyncio.Future[object]] = {}
+        """Each with who serves it."""
         self.port = 0
         self.counters: Counter[str] = Counter()
 
@@ -60,26 +61,33 @@ class ControlServer:
         await self._server.start()
 
     async def stop(self) -> None:
-        """Ends all connections, and listens no more."""
+        """Ends all connections, and listens no more. Who still serves one after a while is canceled."""
         for link in list(self._links):
             link.close()
         await self._server.stop(_STOP_S)
+        serving = list(self._links.values())
+        for task in serving:
+            task.cancel()
+        if serving:
+            await asyncio.wait(serving)
 
     async def _converse(self, _: object, context: "grpc.aio.ServicerContext[bytes, bytes]") -> None:
         metadata = {key: str(value) for key, value in context.invocation_metadata() or ()}
         await self._check(metadata, context)
         link = GrpcLink(context, metadata.get(METADATA_IDENTITY) or context.peer(), lambda: None)
-        self._links.add(link)
-        serving = asyncio.ensure_future(self._serve(link))
+        serving = self._links[link] = asyncio.ensure_future(self._serve(link))
         try:
             await asyncio.shield(serving)
         except asyncio.CancelledError:
             # How gRPC says that the peer is gone. The conversation ends by itself when it hears so.
             link.end("the connection broke")
             await asyncio.wait((serving,))
+            serving.result()  # what goes wrong in it is for gRPC's log, as it is while the peer is there
         finally:
+            serving.cancel()  # when we were canceled a second time, while we waited for it
             link.close()
-            self._links.discard(link)
+            link.let_go()
+            del self._links[link]
 
     async def _check(self, metadata: dict[str, str], context: "grpc.aio.ServicerContext[bytes, bytes]") -> None:
         if self._admits is not None and not self._admits(metadata.get(METADATA_TOKEN)):

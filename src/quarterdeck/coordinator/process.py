@@ -9,7 +9,7 @@ import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from typing import Any, Final
+from typing import Final
 
 from prometheus_client import CollectorRegistry
 
@@ -37,7 +37,7 @@ from quarterdeck.crew.driver import Observers
 from quarterdeck.crew.guard import Guard
 from quarterdeck.crew.harvest import Window
 from quarterdeck.crew.journal import CoordinatorJournal, log_trouble
-from quarterdeck.crew.lifecycle import ForcedEnd, StopSignals, settle_memory
+from quarterdeck.crew.lifecycle import ForcedEnd, StopSignals, end_task, settle_memory, stop_if_broken
 from quarterdeck.crew.metering import CoordinatorMeter
 from quarterdeck.crew.pages import application
 from quarterdeck.crew.status import status_router
@@ -124,14 +124,14 @@ class Coordinator:
             stack.push_async_callback(self._fetcher.close)
             self._metrics.read_figures_from(self._figures)
             running = asyncio.create_task(self._driver.run(), name="driver")
-            stack.push_async_callback(_end, running)
+            stack.push_async_callback(end_task, running)
             server = ControlServer(
                 self._driver.serve, credentials=server_credentials(self._guard.tls), admits=self._guard.admits
             )
             self._control = server
             await server.start(settings.control_host, settings.control_port)
             stack.push_async_callback(server.stop)
-            await self._dial(stack)
+            await self._dial(stack, signals)
             http = await self._listen_http(stack)
             settle_memory()
             self._folder.announce(http=http.url, control=join_address(settings.control_host, server.port))
@@ -151,8 +151,8 @@ class Coordinator:
             await asyncio.wait((second, quiet), timeout=settings.shutdown_grace_s, return_when=asyncio.FIRST_COMPLETED)
             hurried = second.done()
         finally:
-            await _end(second)
-            await _end(quiet)
+            await end_task(second)
+            await end_task(quiet)
         forced_end.arm(settings.shutdown_max_s)
         self._driver.stop("the coordinator was told to stop")
         await http.stop(1.0)
@@ -164,7 +164,7 @@ class Coordinator:
 
     # Wiring
 
-    async def _dial(self, stack: AsyncExitStack) -> None:
+    async def _dial(self, stack: AsyncExitStack, signals: StopSignals) -> None:
         """Dials workers, where they are not the ones who join."""
         settings = self._settings
         discoveries: list[Discovery] = [StaticDiscovery(frozenset(settings.workers))] if settings.workers else []
@@ -183,7 +183,8 @@ class Coordinator:
         following = asyncio.create_task(
             follow(discoveries, connect, settings.discovery_interval_s, _log_lookup), name="follow workers"
         )
-        stack.push_async_callback(_end, following)
+        following.add_done_callback(lambda done: stop_if_broken(done, signals))
+        stack.push_async_callback(end_task, following)
 
     async def _listen_http(self, stack: AsyncExitStack) -> HttpServer:
         settings = self._settings
@@ -267,8 +268,3 @@ class Coordinator:
 
 def _log_lookup(error: OSError) -> None:
     _log.warning("workers could not be looked up", reason=str(error))
-
-
-async def _end(task: "asyncio.Task[Any]") -> None:
-    task.cancel()
-    await asyncio.wait((task,))

@@ -9,7 +9,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from typing import Any, Final
+from typing import Final
 
 from prometheus_client import CollectorRegistry
 
@@ -33,7 +33,7 @@ from quarterdeck.crew.driver import Observers
 from quarterdeck.crew.executors import Executors
 from quarterdeck.crew.guard import Guard
 from quarterdeck.crew.journal import WorkerJournal, log_trouble
-from quarterdeck.crew.lifecycle import ForcedEnd, StopSignals, settle_memory
+from quarterdeck.crew.lifecycle import ForcedEnd, StopSignals, end_task, settle_memory, stop_if_broken
 from quarterdeck.crew.metering import WorkerMeter
 from quarterdeck.crew.pages import application
 from quarterdeck.crew.worker import WorkerDriver
@@ -96,10 +96,10 @@ class Worker:
             self._driver = self._make_driver()
             self._metrics.read_figures_from(self._figures)
             running = asyncio.create_task(self._driver.run(), name="driver")
-            stack.push_async_callback(_end, running)
+            stack.push_async_callback(end_task, running)
             await self._executors.warm_up()
             self._warm = True
-            await self._connect(stack)
+            await self._connect(stack, signals)
             settle_memory()
             addresses = {"http": self._listens_at()}
             if self._control is not None and settings.control_listen is not None:
@@ -125,7 +125,7 @@ class Worker:
             return 0 if self._clean else ERROR_TABLE[ErrorCode.DEADLINE_EXCEEDED].exit_code
         finally:
             for task in (looking, first, second):
-                await _end(task)
+                await end_task(task)
 
     # Wiring
 
@@ -180,7 +180,7 @@ class Worker:
         await self._http.start()
         stack.push_async_callback(self._http.stop, 1.0)
 
-    async def _connect(self, stack: AsyncExitStack) -> None:
+    async def _connect(self, stack: AsyncExitStack, signals: StopSignals) -> None:
         """Coordinators are dialled, or dial us; the conversation is the same."""
         settings, guard = self._settings, self._guard
         if settings.control_listen is not None:
@@ -205,7 +205,8 @@ class Worker:
         following = asyncio.create_task(
             follow(discoveries, connect, settings.discovery_interval_s, _log_lookup), name="follow coordinators"
         )
-        stack.push_async_callback(_end, following)
+        following.add_done_callback(lambda done: stop_if_broken(done, signals))
+        stack.push_async_callback(end_task, following)
 
     # What happens meanwhile
 
@@ -317,8 +318,3 @@ def _suffix() -> str:
 
 def _log_lookup(error: OSError) -> None:
     _log.warning("coordinators could not be looked up", reason=str(error))
-
-
-async def _end(task: "asyncio.Task[Any]") -> None:
-    task.cancel()
-    await asyncio.wait((task,))

@@ -169,7 +169,7 @@ class Crew:
                 ship.executions[attempt] = True
             case we.FinishDrain():
                 ship.gone = True
-            case we.DropResult():
+            case we.ReleaseResult() | we.DropResult():
                 pass
 
     def _close(self, line: Line, side: str) -> None:

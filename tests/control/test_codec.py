@@ -1,0 +1,395 @@
+"""Messages as bytes and back: nothing is lost on the way, and nothing that is not a message gets through."""
+
+from collections.abc import Callable
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quarterdeck.control import codec
+from quarterdeck.control.codec import MAX_ENVELOPE_BYTES, decode, encode
+from quarterdeck.control.conversation import MAX_PAYLOAD_BYTES
+from quarterdeck.control.link import Envelope, Message, ProtocolError
+from quarterdeck.control.proto import control_pb2 as pb
+from quarterdeck.core.ids import CoordinatorId, Fence, Incarnation, LeafId, QueryId, SessionId, WorkerId, WorkId
+from quarterdeck.core.placement import PlacementStrategy
+from quarterdeck.core.workcoord import messages as m
+from quarterdeck.core.workcoord import policies
+from quarterdeck.core.workcoord.model import (
+    Artifact,
+    AttemptId,
+    Binding,
+    DiskUse,
+    HeldState,
+    Holding,
+    LivenessPolicy,
+    WorkerInfo,
+    WorkError,
+    WorkerStatus,
+    WorkKey,
+    WorkKind,
+    WorkPolicy,
+    WorkSpec,
+)
+
+REPEATABLE = settings(derandomize=True, deadline=None)
+
+TEXT = st.text(max_size=12)
+NAME = st.text(min_size=1, max_size=12)
+U32 = st.integers(0, 2**32 - 1)
+U64 = st.integers(0, 2**64 - 1)
+S64 = st.integers(-(2**63), 2**63 - 1)
+NUMBER = st.integers(1, 2**32 - 1)
+MOMENT_S = st.floats(allow_nan=False)
+SPAN_S = st.floats(min_value=0, exclude_min=True, allow_infinity=False)
+
+
+def _liveness(interval_s: float, warn: int, more: int) -> LivenessPolicy:
+    return LivenessPolicy(interval_s, warn, warn + more)
+
+
+KEY = st.builds(WorkKey, NAME.map(QueryId), NAME.map(LeafId), NAME.map(WorkId))
+ATTEMPT = st.builds(AttemptId, KEY, NUMBER)
+STATUS = st.sampled_from([WorkerStatus(True), WorkerStatus(False), WorkerStatus(False, draining=True)])
+LIVENESS = st.builds(_liveness, SPAN_S, st.integers(1, 1000), st.integers(1, 1000))
+WORKER = st.builds(
+    WorkerInfo,
+    NAME.map(WorkerId),
+    U64.map(Incarnation),
+    st.frozensets(st.sampled_from(WorkKind)),
+    NUMBER,
+    U32,
+    node=TEXT,
+    tenant=NAME,
+    memory_bytes=U64,
+    address=TEXT,
+)
+ARTIFACT = st.builds(Artifact, NAME, st.integers(1, 2**64 - 1), NAME, U64, S64, S64, U32)
+DURABLE = st.builds(
+    WorkPolicy,
+    st.just(Binding.DURABLE),
+    NUMBER,
+    pinned=st.booleans(),
+    held=st.booleans(),
+    resident=st.booleans(),
+    lease_s=st.none() | SPAN_S,
+)
+POLICY = st.builds(WorkPolicy, st.just(Binding.SESSION), NUMBER) | DURABLE
+
+
+@st.composite
+def specs(draw: st.DrawFn) -> WorkSpec:
+    policy = draw(POLICY)
+    return WorkSpec(
+        draw(KEY),
+        draw(st.sampled_from(WorkKind)),
+        policy,
+        draw(st.binary(max_size=30)),
+        draw(TEXT),
+        draw(NAME),
+        draw(st.sampled_from(PlacementStrategy)),
+        WorkerId(draw(TEXT)) if policy.pinned else None,
+        draw(st.none() | TEXT),
+    )
+
+
+MESSAGES: dict[type, st.SearchStrategy[Any]] = {
+    m.Register: st.builds(m.Register, WORKER, STATUS),
+    m.Holdings: st.builds(
+        m.Holdings, st.lists(st.builds(Holding, ATTEMPT, st.sampled_from(HeldState)), max_size=3).map(tuple)
+    ),
+    m.WorkerBeat: st.builds(m.WorkerBeat, STATUS),
+    m.BeatEcho: st.builds(m.BeatEcho, MOMENT_S),
+    m.DiskReported: st.builds(m.DiskReported, st.builds(DiskUse, U64, U64, U64)),
+    m.CreditChanged: st.builds(m.CreditChanged, U32),
+    m.WorkAccepted: st.builds(m.WorkAccepted, ATTEMPT),
+    m.WorkRejected: st.builds(m.WorkRejected, ATTEMPT, st.sampled_from(m.RejectReason)),
+    m.WorkProgressed: st.builds(m.WorkProgressed, ATTEMPT, st.floats(0, 1)),
+    m.WorkReady: st.builds(m.WorkReady, ATTEMPT, ARTIFACT),
+    m.WorkFailed: st.builds(m.WorkFailed, ATTEMPT, st.builds(WorkError, NAME, TEXT, st.booleans())),
+    m.WorkReturned: st.builds(m.WorkReturned, ATTEMPT),
+    m.WorkCanceled: st.builds(m.WorkCanceled, ATTEMPT),
+    m.ArtifactLost: st.builds(m.ArtifactLost, ATTEMPT, TEXT),
+    m.Deposed: st.builds(m.Deposed, U64.map(Fence)),
+    m.Throttled: st.builds(m.Throttled, MOMENT_S),
+    m.Registered: st.builds(m.Registered, NAME.map(SessionId), NAME.map(CoordinatorId), LIVENESS, U64.map(Fence)),
+    m.Refused: st.builds(m.Refused, TEXT),
+    m.CoordinatorBeat: st.builds(m.CoordinatorBeat, MOMENT_S),
+    m.CreditConfirmed: st.builds(m.CreditConfirmed, U32),
+    m.AssignWork: st.builds(m.AssignWork, specs(), NUMBER),
+    m.CancelWork: st.builds(m.CancelWork, ATTEMPT),
+    m.CancelQuery: st.builds(m.CancelQuery, NAME.map(QueryId)),
+    m.ArtifactAck: st.builds(m.ArtifactAck, ATTEMPT),
+    m.DrainRequest: st.just(m.DrainRequest()),
+    m.Goodbye: st.builds(m.Goodbye, TEXT),
+}
+
+ENVELOPES = st.builds(
+    Envelope,
+    st.none() | NAME.map(SessionId),
+    U64,
+    st.lists(st.one_of(*MESSAGES.values()), max_size=4).map(tuple),
+)
+
+Fields = dict[str, object]
+
+SOME_ATTEMPT: Fields = {"query_id": "q", "leaf_id": "l", "work_id": "w", "number": 1}
+
+
+def on_the_wire(**body: object) -> bytes:
+    """One message in an envelope, of fields that nobody has checked."""
+    return pb.Envelope(messages=[body]).SerializeToString()
+
+
+# What goes out comes in
+
+
+@pytest.mark.parametrize("kind", MESSAGES, ids=lambda kind: kind.__name__)
+def test_every_message_arrives_as_it_was_sent(kind: type) -> None:
+    @settings(REPEATABLE, max_examples=25)
+    @given(MESSAGES[kind])
+    def check(message: Message) -> None:
+        envelope = Envelope(SessionId("s"), 1, (message,))
+        assert decode(encode(envelope)) == envelope
+
+    check()
+
+
+@settings(REPEATABLE, max_examples=50)
+@given(ENVELOPES)
+def test_an_envelope_keeps_its_session_its_number_and_the_order_of_its_messages(envelope: Envelope) -> None:
+    assert decode(encode(envelope)) == envelope
+
+
+def test_the_tables_know_every_message_there_is() -> None:
+    every = set(get_args(Message))
+    assert set(MESSAGES) == every
+    assert set(codec._ENCODERS) == every  # pyright: ignore[reportPrivateUsage]
+    bodies = {field.name for field in pb.Message.DESCRIPTOR.oneofs_by_name["body"].fields}
+    assert set(codec._DECODERS) == bodies  # pyright: ignore[reportPrivateUsage]
+
+
+def test_words_for_people_that_are_no_text_travel_as_far_as_they_can() -> None:
+    attempt = AttemptId(WorkKey(QueryId("q"), LeafId("l"), WorkId("w")), 1)
+    odd = "cannot open caf\udce9.parquet"  # how Python shows the name of a file that is not UTF-8
+    said = (m.WorkFailed(attempt, WorkError("internal", odd)), m.ArtifactLost(attempt, odd), m.Goodbye(odd))
+    failed, lost, goodbye = decode(encode(Envelope(None, 0, (*said,)))).messages
+    assert isinstance(failed, m.WorkFailed)
+    assert isinstance(lost, m.ArtifactLost)
+    assert isinstance(goodbye, m.Goodbye)
+    assert {failed.error.message, lost.reason, goodbye.reason} == {r"cannot open caf\udce9.parquet"}
+
+
+def test_words_for_people_cannot_make_an_envelope_too_large() -> None:
+    attempt = AttemptId(WorkKey(QueryId("q"), LeafId("l"), WorkId("w")), 1)
+    failed = m.WorkFailed(attempt, WorkError("internal", "\N{PILE OF POO}" * 1_000_000))
+    data = encode(Envelope(None, 0, (failed,) * 512))
+    assert len(data) < MAX_ENVELOPE_BYTES
+    assert len(decode(data).messages) == 512
+
+
+def test_the_largest_payload_that_is_allowed_fits_into_an_envelope() -> None:
+    key = WorkKey(QueryId("q"), LeafId("l"), WorkId("w"))
+    spec = WorkSpec(key, WorkKind.LEAF, policies.LEAF, bytes(MAX_PAYLOAD_BYTES))
+    assert len(encode(Envelope(None, 0, (m.AssignWork(spec, 1),)))) < MAX_ENVELOPE_BYTES
+
+
+def test_policies_that_a_peer_makes_up_are_understood_and_not_all_remembered() -> None:
+    key = WorkKey(QueryId("q"), LeafId("l"), WorkId("w"))
+    for max_failures in range(1, 200):
+        spec = WorkSpec(key, WorkKind.LEAF, WorkPolicy(Binding.SESSION, max_failures))
+        envelope = Envelope(None, 0, (m.AssignWork(spec, 1),))
+        assert decode(encode(envelope)) == envelope
+    assert len(codec._policies_of) <= 64  # pyright: ignore[reportPrivateUsage]
+
+
+# What is not a message does not
+
+
+@settings(REPEATABLE, max_examples=150)
+@given(st.binary(max_size=200))
+def test_random_bytes_are_an_envelope_or_a_protocol_error(data: bytes) -> None:
+    _is_read_or_refused(data)
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> bytes:
+    data = bytearray(encode(draw(ENVELOPES)))
+    for _ in range(draw(st.integers(1, 4))):
+        at = draw(st.integers(0, len(data)))
+        match draw(st.sampled_from(["change", "insert", "delete"])):
+            case "change" if at < len(data):
+                data[at] = draw(st.integers(0, 255))
+            case "insert":
+                data[at:at] = draw(st.binary(max_size=4))
+            case _:
+                del data[at : at + draw(st.integers(1, 4))]
+    return bytes(data)
+
+
+@settings(REPEATABLE, max_examples=150)
+@given(damaged())
+def test_a_damaged_envelope_is_an_envelope_or_a_protocol_error(data: bytes) -> None:
+    _is_read_or_refused(data)
+
+
+def _is_read_or_refused(data: bytes) -> None:
+    try:
+        envelope = decode(data)
+    except ProtocolError:
+        return
+    # As bytes, because a NaN that came in is not equal to itself.
+    again = encode(envelope)
+    assert encode(decode(again)) == again
+
+
+@settings(REPEATABLE, max_examples=20)
+@given(ENVELOPES)
+def test_a_truncated_envelope_is_refused_or_ends_with_a_whole_message(envelope: Envelope) -> None:
+    data = encode(envelope)
+    for length in range(len(data)):
+        try:
+            messages = decode(data[:length]).messages
+        except ProtocolError:
+            continue
+        assert messages == envelope.messages[: len(messages)]
+
+
+@pytest.mark.parametrize("number", [17, 19, 29, 31, 99, 536_870_911])
+def test_a_message_that_this_version_does_not_know_is_refused(number: int) -> None:
+    tag, key = bytearray(), number << 3 | 2
+    while key:
+        tag.append((key & 127) | (128 if key > 127 else 0))
+        key >>= 7
+    message = bytes(tag) + b"\x00"
+    with pytest.raises(ProtocolError, match="does not know"):
+        decode(b"\x1a" + bytes([len(message)]) + message)
+
+
+def test_an_empty_message_is_refused() -> None:
+    with pytest.raises(ProtocolError, match="does not know"):
+        decode(b"\x1a\x00")
+
+
+def test_text_that_is_not_utf_8_is_refused() -> None:
+    data = on_the_wire(goodbye="latin")
+    with pytest.raises(ProtocolError):
+        decode(data.replace(b"latin", b"lat\xedn"))
+
+
+BODIES_WITH_AN_ATTEMPT: dict[str, Callable[[Fields], Fields]] = {
+    "work_accepted": lambda attempt: attempt,
+    "work_returned": lambda attempt: attempt,
+    "work_canceled": lambda attempt: attempt,
+    "cancel_work": lambda attempt: attempt,
+    "artifact_ack": lambda attempt: attempt,
+    "holdings": lambda attempt: {"held": [{"attempt": attempt, "state": "running"}]},
+    "work_rejected": lambda attempt: {"attempt": attempt, "reason": "draining"},
+    "work_progressed": lambda attempt: {"attempt": attempt, "fraction": 0.5},
+    "work_ready": lambda attempt: {
+        "attempt": attempt,
+        "artifact_url": "http://w",
+        "artifact_size_bytes": 1,
+        "artifact_checksum": "sum",
+    },
+    "work_failed": lambda attempt: {"attempt": attempt, "code": "internal", "message": "", "retryable": True},
+    "artifact_lost": lambda attempt: {"attempt": attempt, "reason": ""},
+    "assign_work": lambda attempt: {
+        "attempt": attempt,
+        "kind": "leaf",
+        "policy": {"binding": "session", "max_failures": 4},
+        "tenant": "default",
+        "placement": "rendezvous",
+    },
+}
+
+
+@pytest.mark.parametrize("missing", [None, *SOME_ATTEMPT])
+@pytest.mark.parametrize("body", BODIES_WITH_AN_ATTEMPT)
+def test_an_attempt_must_have_its_full_name(body: str, missing: str | None) -> None:
+    make = BODIES_WITH_AN_ATTEMPT[body]
+    assert len(decode(on_the_wire(**{body: make(SOME_ATTEMPT)})).messages) == 1
+    attempt = {name: value for name, value in SOME_ATTEMPT.items() if name != missing} if missing else {}
+    with pytest.raises(ProtocolError, match="an attempt without a full name"):
+        decode(on_the_wire(**{body: make(attempt)}))
+
+
+REGISTER: Fields = {
+    "worker_id": "w",
+    "kinds": ["leaf"],
+    "slots": 1,
+    "tenant": "default",
+    "status": {"accepting_work": True},
+}
+BEATS: Fields = {"interval_s": 1.0, "warn_after_missed": 2, "lost_after_missed": 3}
+REGISTERED: Fields = {"session_id": "s", "coordinator_id": "c", "liveness": BEATS}
+ASSIGN = BODIES_WITH_AN_ATTEMPT["assign_work"](SOME_ATTEMPT)
+READY = BODIES_WITH_AN_ATTEMPT["work_ready"](SOME_ATTEMPT)
+SESSION_POLICY: Fields = {"binding": "session", "max_failures": 4}
+DURABLE_POLICY: Fields = {"binding": "durable", "max_failures": 4}
+
+WHOLE = {"register": REGISTER, "registered": REGISTERED, "assign_work": ASSIGN, "work_ready": READY}
+
+WRONG: dict[str, tuple[str, object]] = {
+    "register: no worker": ("register", REGISTER | {"worker_id": ""}),
+    "register: no tenant": ("register", REGISTER | {"tenant": ""}),
+    "register: no slots": ("register", REGISTER | {"slots": 0}),
+    "register: no status": ("register", REGISTER | {"status": None}),
+    "register: unknown kind": ("register", REGISTER | {"kinds": ["leaf", "dance"]}),
+    "register: accepting and draining": (
+        "register",
+        REGISTER | {"status": {"accepting_work": True, "draining": True}},
+    ),
+    "beat: accepting and draining": ("worker_beat", {"accepting_work": True, "draining": True}),
+    "holdings: unknown state": ("holdings", {"held": [{"attempt": SOME_ATTEMPT, "state": "asleep"}]}),
+    "rejected: unknown reason": ("work_rejected", {"attempt": SOME_ATTEMPT, "reason": "lazy"}),
+    "rejected: no reason": ("work_rejected", {"attempt": SOME_ATTEMPT}),
+    "progress: above one": ("work_progressed", {"attempt": SOME_ATTEMPT, "fraction": 2.0}),
+    "progress: below zero": ("work_progressed", {"attempt": SOME_ATTEMPT, "fraction": -0.1}),
+    "progress: not a number": ("work_progressed", {"attempt": SOME_ATTEMPT, "fraction": float("nan")}),
+    "failed: no code": ("work_failed", {"attempt": SOME_ATTEMPT, "message": "why"}),
+    "ready: no address": ("work_ready", READY | {"artifact_url": ""}),
+    "ready: no size": ("work_ready", READY | {"artifact_size_bytes": 0}),
+    "ready: no checksum": ("work_ready", READY | {"artifact_checksum": ""}),
+    "registered: no session": ("registered", REGISTERED | {"session_id": ""}),
+    "registered: no coordinator": ("registered", REGISTERED | {"coordinator_id": ""}),
+    "registered: no liveness": ("registered", REGISTERED | {"liveness": None}),
+    "registered: interval 0": ("registered", REGISTERED | {"liveness": BEATS | {"interval_s": 0.0}}),
+    "registered: interval below 0": ("registered", REGISTERED | {"liveness": BEATS | {"interval_s": -1.0}}),
+    "registered: interval not a number": (
+        "registered",
+        REGISTERED | {"liveness": BEATS | {"interval_s": float("nan")}},
+    ),
+    "registered: interval for ever": ("registered", REGISTERED | {"liveness": BEATS | {"interval_s": float("inf")}}),
+    "registered: lost before warned": ("registered", REGISTERED | {"liveness": BEATS | {"lost_after_missed": 2}}),
+    "assign: unknown kind": ("assign_work", ASSIGN | {"kind": "dance"}),
+    "assign: no kind": ("assign_work", ASSIGN | {"kind": ""}),
+    "assign: unknown placement": ("assign_work", ASSIGN | {"placement": "anywhere"}),
+    "assign: no placement": ("assign_work", ASSIGN | {"placement": ""}),
+    "assign: no tenant": ("assign_work", ASSIGN | {"tenant": ""}),
+    "assign: no policy": ("assign_work", ASSIGN | {"policy": None}),
+    "assign: unknown binding": ("assign_work", ASSIGN | {"policy": SESSION_POLICY | {"binding": "loose"}}),
+    "assign: no failures": ("assign_work", ASSIGN | {"policy": SESSION_POLICY | {"max_failures": 0}}),
+    "assign: held by a session": ("assign_work", ASSIGN | {"policy": SESSION_POLICY | {"held": True}}),
+    "assign: a lease of nothing": ("assign_work", ASSIGN | {"policy": DURABLE_POLICY | {"lease_s": 0.0}}),
+    "assign: a lease that is no number": (
+        "assign_work",
+        ASSIGN | {"policy": DURABLE_POLICY | {"lease_s": float("nan")}},
+    ),
+    "assign: pinned to nobody": ("assign_work", ASSIGN | {"policy": DURABLE_POLICY | {"pinned": True}}),
+    "assign: not pinned to somebody": ("assign_work", ASSIGN | {"pinned_to": "w"}),
+    "cancel query: no query": ("cancel_query", ""),
+}
+
+
+@pytest.mark.parametrize("body", WHOLE)
+def test_the_whole_messages_below_are_fine_before_something_is_made_wrong(body: str) -> None:
+    assert len(decode(on_the_wire(**{body: WHOLE[body]})).messages) == 1
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_cannot_be_is_refused(what: str) -> None:
+    body, fields = WRONG[what]
+    with pytest.raises(ProtocolError, match=r"an envelope that cannot be read: ."):
+        decode(on_the_wire(**{body: fields}))
