@@ -14,7 +14,7 @@ unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check coverage soak bench mutants proto format clean
+.PHONY: help demo test check coverage soak bench mutants proto reference format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -38,16 +38,21 @@ coverage: $(READY) ## fail unless tests/core reaches every branch of core
 	@$(BIN)/coverage run -m pytest -q tests/core
 	@$(BIN)/coverage report
 
-soak: $(READY) ## run ten thousand simulated seeds, then the long simulation tests
+soak: $(READY) ## run ten thousand simulated seeds, then the long tests, among them chaos with real processes
 	@$(BIN)/quarterdeck simulate --seeds 10000
 	@$(BIN)/pytest -q -n 2 -m soak --timeout=0
 
-bench: $(READY) ## measure the core against its peers
+bench: $(READY) ## measure a step of the core, and a work's way through the crew beside dask.distributed
 	@$(BIN)/python bench/core.py
+	@$(BIN)/python bench/control.py
 
 mutants: $(READY) ## change core line by line and list the changes that no test notices
 	@$(BIN)/mutmut run
 	@$(BIN)/mutmut results
+
+reference: $(READY) ## make the pages of docs/ that list settings and metrics anew
+	@$(BIN)/python -m quarterdeck.config.reference > docs/configuration.md
+	@$(BIN)/python -m quarterdeck.telemetry.reference > docs/metrics.md
 
 proto: $(READY) ## make the code for the wire form anew from control.proto
 	@cd src/quarterdeck/control/proto && $(CURDIR)/$(BIN)/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. control.proto

@@ -1,0 +1,114 @@
+"""A process's own folder: locked while it runs, and remembering who it is across restarts.
+
+The lock is the kernel's (flock): it ends with the process, however that ends, so nothing stale is ever in the way.
+"""
+
+import fcntl
+import json
+import os
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+
+_LOCK = "lock"
+_IDENTITY = "identity.json"
+_ADDRESSES = "addresses.json"
+
+
+class DataFolder:
+    """Use it as a context: it is this process's alone from entering to leaving."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock: int | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise QuarterdeckError(
+                ErrorCode.INVALID_ARGUMENT,
+                f"the data folder {self.path} cannot be used",
+                error.strerror or str(error),
+                "choose another with --data-dir, or make this one writable",
+            ) from None
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            holder = (self.path / _LOCK).read_text().strip()
+            self._unlock()
+            raise QuarterdeckError(
+                ErrorCode.UNAVAILABLE,
+                f"the data folder {self.path} is in use",
+                f"process {holder or 'unknown'} has it",
+                "stop that process, or give this one a folder of its own with --data-dir",
+                retryable=False,
+            ) from None
+        (self.path / _ADDRESSES).unlink(missing_ok=True)  # of a process that was killed
+        os.ftruncate(self._lock, 0)
+        os.pwrite(self._lock, str(os.getpid()).encode(), 0)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        (self.path / _ADDRESSES).unlink(missing_ok=True)
+        self._unlock()
+
+    def folder(self, name: str) -> Path:
+        """A folder inside, made if it is not there."""
+        path = self.path / name
+        path.mkdir(exist_ok=True)
+        return path
+
+    def announce(self, **addresses: str) -> None:
+        """Writes down where the process can be reached, for whoever started it. Gone when the folder is given back."""
+        part = (self.path / _ADDRESSES).with_suffix(".part")
+        part.write_text(json.dumps({"pid": os.getpid(), **addresses}))
+        part.replace(self.path / _ADDRESSES)
+
+    def begin_incarnation(self, name: str | None, otherwise: str) -> tuple[str, int]:
+        """Who this process is and the number of this start, above any before: `name` if one is given, else as it was
+        called before, else `otherwise`.
+
+        The number follows the clock, in milliseconds, so that a worker whose folder was lost still starts above its
+        earlier lives; where the clock went backwards, it counts on from the last one.
+        """
+        file = self.path / _IDENTITY
+        try:
+            before = json.loads(file.read_text())
+            called, last = str(before["name"]), int(before["incarnation"])
+        except FileNotFoundError:
+            called, last = otherwise, 0
+        except (ValueError, KeyError, TypeError):
+            raise QuarterdeckError(
+                ErrorCode.INVALID_ARGUMENT,
+                f"{file} cannot be read",
+                "it does not hold a name and a number",
+                "delete it, and the process gets a new identity",
+            ) from None
+        incarnation = max(last + 1, time.time_ns() // 1_000_000)
+        part = file.with_suffix(".part")
+        with part.open("w") as out:
+            json.dump({"name": name or called, "incarnation": incarnation}, out)
+            out.flush()
+            os.fsync(out.fileno())
+        part.replace(file)
+        return name or called, incarnation
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+def announced(folder: Path) -> dict[str, object] | None:
+    """What the process that has this folder announced; None while it has not."""
+    try:
+        return json.loads((folder / _ADDRESSES).read_text())
+    except FileNotFoundError:
+        return None
