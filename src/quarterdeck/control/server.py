@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import grpc
 import grpc.aio
@@ -78,6 +79,7 @@ class ControlServer:
         serving = self._links[link] = asyncio.ensure_future(self._serve(link))
         try:
             await asyncio.shield(serving)
+            await _until_written(link)
         except asyncio.CancelledError:
             # How gRPC says that the peer is gone. The conversation ends by itself when it hears so.
             link.end("the connection broke")
@@ -101,6 +103,13 @@ class ControlServer:
                 f"this process speaks version {PROTOCOL} of the control protocol, the caller {theirs or 'none'}; "
                 "run the same release on both",
             )
+
+
+async def _until_written(link: GrpcLink) -> None:
+    """gRPC cannot say goodbye while a write is under way, and takes the attempt for an error."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_STOP_S):
+            await link.wait_written()
 
 
 class _Handlers(grpc.GenericRpcHandler):
