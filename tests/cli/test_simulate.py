@@ -32,13 +32,6 @@ def test_the_version_is_printed() -> None:
     assert result.stdout == f"quarterdeck {__version__}\n"
 
 
-@pytest.mark.parametrize("command", [(), ("simulate",), ("demo",)])
-def test_help_is_there_for_every_command(command: tuple[str, ...]) -> None:
-    result = run(*command, "--help")
-    assert result.exit_code == 0
-    assert "Usage" in result.stdout
-
-
 def test_the_installed_command_works() -> None:
     command = Path(sys.executable).with_name("quarterdeck")
     told = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
@@ -169,9 +162,3 @@ def test_the_events_of_a_broken_promise_are_those_of_the_work_it_is_about(elsewh
     assert "the last 40 events" in result.stdout
     assert "smallest" not in result.stdout
     assert list(elsewhere.iterdir()) == []
-
-
-def test_the_demo_ends_well() -> None:
-    result = run("demo", "--speed", "100")
-    assert result.exit_code == 0
-    assert "Nothing was lost" in result.stdout

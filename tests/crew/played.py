@@ -157,6 +157,7 @@ class PlayedExecutor:
 
     def __init__(self) -> None:
         self.started: list[AttemptId] = []
+        self.released: list[AttemptId] = []
         self.dropped: list[AttemptId] = []
         self.running: set[AttemptId] = set()
         self.stop_s = 0.0
@@ -173,6 +174,9 @@ class PlayedExecutor:
             raise
         finally:
             self.running.remove(attempt)
+
+    def release(self, attempt: AttemptId) -> None:
+        self.released.append(attempt)
 
     async def drop(self, attempt: AttemptId) -> None:
         await asyncio.sleep(self.drop_s)

@@ -20,7 +20,7 @@ from quarterdeck.core.workcoord.messages import (
 )
 from quarterdeck.core.workcoord.model import AttemptId, WorkError, WorkSpec
 from quarterdeck.crew.coordinator import CoordinatorDriver
-from quarterdeck.crew.harvest import Harvest
+from quarterdeck.crew.harvest import Harvest, Window
 from tests.crew.played import (
     ARTIFACT,
     QUERY,
@@ -40,6 +40,7 @@ class Port:
 
     def __init__(self) -> None:
         self.fetcher = PlayedFetcher()
+        self.result_bytes = 1
         self.machine = CoordinatorMachine(CoordinatorConfig(CoordinatorId("c0")))
         self.driver: CoordinatorDriver[str] = CoordinatorDriver(
             self.machine, clock=LoopClock(), ids=CountedIds(), fetcher=self.fetcher
@@ -60,7 +61,11 @@ class Port:
         return attempts
 
     def harvest(self, specs: Iterable[WorkSpec], window: int, wait_limit_s: float | None = None) -> Harvest[str]:
-        return Harvest(self.driver, QUERY, specs, window=window, wait_limit_s=wait_limit_s)
+        bounds = Window(max_works=window, max_bytes=10_000)
+        return Harvest(self.driver, QUERY, specs, window=bounds, size_of=self.size_of, wait_limit_s=wait_limit_s)
+
+    def size_of(self, result: str) -> int:
+        return self.result_bytes
 
     async def leave(self) -> None:
         self.run.cancel()
@@ -214,6 +219,35 @@ async def test_a_work_with_too_large_a_payload_is_refused_by_its_size() -> None:
     await port.leave()
 
 
+@played
+async def test_large_results_make_the_window_small() -> None:
+    port, read = Port(), list[str]()
+    port.result_bytes = 4_000
+    await port.join(credit=50)
+    reading = asyncio.create_task(read_all(port.harvest([leaf(f"{n:02}") for n in range(40)], window=30), read))
+    first = await port.assigned(16)
+    assert port.machine.pending == 0
+    for attempt in first[:15]:
+        port.link.say(WorkReady(attempt, ARTIFACT))
+    await asyncio.sleep(1)
+    assert len(read) == 15
+    port.link.say(WorkReady(first[15], ARTIFACT))
+    await port.assigned(2)
+    await settle()
+    assert len(port.machine.ledger.query(QUERY).works) == 18  # pyright: ignore[reportOptionalMemberAccess]
+    reading.cancel()
+    await port.leave()
+
+
+def test_a_window_grows_from_a_few_works_to_what_fits() -> None:
+    window = Window(max_works=100, max_bytes=1_000)
+    assert window.works(0, 0) == 16
+    assert window.works(1, 0) == 100
+    assert window.works(2, 40) == 50
+    assert window.works(1, 5_000) == 1
+    assert Window(max_works=3, max_bytes=1).works(0, 0) == 3
+
+
 def test_a_window_of_nothing_is_refused() -> None:
-    with pytest.raises(ValueError, match="window is 0"):
-        Harvest(object(), QUERY, [], window=0, wait_limit_s=None)  # pyright: ignore[reportArgumentType] - not reached
+    with pytest.raises(ValueError, match="nothing would ever"):
+        Window(max_works=0, max_bytes=1)

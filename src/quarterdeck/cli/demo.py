@@ -1,185 +1,292 @@
-"""`quarterdeck demo`: one query, three workers, and a kill -9 in the middle, told as it happens.
+"""`quarterdeck demo`: real processes, a real kill -9 in the middle of a query, and an answer that is still right.
 
-The real coordinator and worker code plays it on a simulated network and clock; this module only tells what they did.
+Everything is in a temporary folder and on free ports, and gone at the end.
 """
 
+import os
+import signal
+import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import indent
+from typing import Any, Final, TypeVar
 
-from rich.console import Console, Group
-from rich.live import Live
+import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
+from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
-from rich.text import Text
 
-from quarterdeck.core.ids import WorkId
-from quarterdeck.core.workcoord.coordinator import effects as ef
-from quarterdeck.core.workcoord.coordinator import events as ev
-from quarterdeck.core.workcoord.messages import AssignWork, Goodbye, WorkAccepted, WorkProgressed, WorkReady
-from quarterdeck.simulation.faults import Crash, Drain, Fault, SlowPeer
-from quarterdeck.simulation.scenario import QueryLoad, Scenario, WorkLoad
-from quarterdeck.simulation.trace import Entry
-from quarterdeck.simulation.world import Outcome, play
+from quarterdeck.cli.child import ChildFailedError
+from quarterdeck.cli.client import Access, Client
+from quarterdeck.cli.crew_plan import COORDINATOR
+from quarterdeck.cli.crew_table import shown_size
+from quarterdeck.cli.demo_question import FILES, SQL, Alone, Rows, merged, write_files
+from quarterdeck.cli.demo_screen import DemoScreen
+from quarterdeck.cli.demo_story import Aftermath, Kill
+from quarterdeck.cli.documents import CrewReport, Look, QueryReport, ask_query
+from quarterdeck.cli.scan_stream import ScanStream
+from quarterdeck.cli.stop_requests import StopRequests
+from quarterdeck.cli.supervisor import Supervisor
+from quarterdeck.cli.telling import counted
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 
-_WORKS = 9
-_LINES = 12
-_COLOURS = {"waiting": "dim", "assigned": "yellow", "running": "cyan", "ready": "blue", "done": "green"}
+_arrow: Final[Any] = pyarrow
+WORKERS: Final = ("worker-1", "worker-2", "worker-3", "worker-4")
+EXIT_WRONG: Final = 1
+_LOOK_S: Final = 0.1
+_STOP_S: Final = 10.0
+_KILL_SHARE: Final = 3
+"""The kill comes when one part in so many of the works is delivered."""
+ResultT = TypeVar("ResultT")
 
 
-def scenario() -> Scenario:
-    """A query over nine segments; a worker is killed while it works, another is told to stop and drains."""
-    durations_s = (1.6, 2.2, 1.1, 1.9, 1.4, 2.4, 1.2, 1.7, 2.0)
-    query = QueryLoad(0.3, "c0", tuple(WorkLoad(duration_s) for duration_s in durations_s))
-    faults: tuple[Fault, ...] = (
-        Crash(1.6, "w1", 2.5),
-        SlowPeer(2.2, "w0", 0.5, 0.05),
-        Drain(3.0, "w2", None, 2.0),
+class StoppedError(QuarterdeckError):
+    def __init__(self) -> None:
+        super().__init__(ErrorCode.CANCELED, "the demo was stopped", "somebody asked for it", "start it again any time")
+        self.args = ()  # from which copy and pickle make it anew
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What came of the question."""
+
+    answer: Rows
+    query: QueryReport
+    kill: Kill | None
+    """None when the query was over before anybody could be killed."""
+    seconds: float
+
+
+def run(rows: int) -> int:
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="quarterdeck-demo-")))
+        stop = stack.enter_context(StopRequests())
+        supervisor = Supervisor(lambda _event: None, log_folder=folder / "logs", environment=_plain_environment())
+        stack.enter_context(supervisor)
+        console = Console(highlight=False, soft_wrap=True)
+        try:
+            return Demo(folder, rows, supervisor, stop, console).play()
+        except ChildFailedError as error:
+            for line in error.lines:
+                console.print(f"  {line}", markup=False)
+            step = "what it wrote last is above" if error.lines else "report it"  # its log goes with the folder
+            raise QuarterdeckError(error.code, error.what, error.why, step) from None
+
+
+def _plain_environment() -> dict[str, str]:
+    """Without settings that somebody has made for real crews, and without proxies: it all stays on this machine."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("QUARTERDECK_") and not name.lower().endswith("_proxy")
+    }
+
+
+class Demo:
+    def __init__(self, folder: Path, rows: int, supervisor: Supervisor, stop: StopRequests, console: Console) -> None:
+        self._folder = folder
+        self._rows = rows
+        self._supervisor = supervisor
+        self._stop = stop
+        self._console = console
+        self._screen = DemoScreen(console, WORKERS)
+        self._began_at = time.monotonic()
+
+    def play(self) -> int:
+        say = self._screen.say
+        say("[bold]A question over many files, a crew of four, and one of them is killed in the middle.[/]\n")
+        data = self._prepare()
+        client = self._start_crew()
+        say(f"\n[dim]{escape(indent(SQL, '    '))}[/]\n")
+        asked = self._ask(client, data)
+        self._tell_answer(asked)
+        alone, alone_s = self._ask_alone(data)
+        log_file = self._supervisor.children[COORDINATOR].log_file
+        assert log_file is not None, "the demo's processes write files"
+        after = None if asked.kill is None else Aftermath.of(asked.kill, log_file)
+        self._stop_crew()
+        self._tell_story(asked, after, alone_s)
+        return conclude(asked.answer, alone, say)
+
+    # The steps
+
+    def _prepare(self) -> Path:
+        """The files; meanwhile the coordinator starts."""
+        arguments = ("coordinator", "--http-port", "0", "--control-port", "0", "--set", "log_format=json")
+        self._supervisor.start(COORDINATOR, self._folder / COORDINATOR, arguments, stop_limit_s=_STOP_S)
+        data = self._folder / "requests"
+        data.mkdir()
+        began_at = time.monotonic()
+        with self._screen.step(f"writing {FILES} Parquet files", FILES) as moved:
+
+            def after_each(written: int) -> bool:
+                moved(written)
+                return self._stop.once()
+
+            size_bytes = write_files(data, self._rows, after_each)
+        self._check_stop()
+        self._screen.say(
+            f"[green]✓[/] {FILES} Parquet files with {self._rows:,} web requests, {shown_size(size_bytes)}, "
+            f"written in {time.monotonic() - began_at:.1f} s"
+        )
+        return data
+
+    def _start_crew(self) -> Client:
+        supervisor, began_at = self._supervisor, time.monotonic()
+        with self._screen.step("starting a coordinator and four workers", len(WORKERS) + 1) as moved:
+
+            def give_up() -> bool:
+                moved(sum(child.state == "up" for child in supervisor.children.values()))
+                return self._stop.once()
+
+            coordinator = supervisor.children[COORDINATOR]
+            supervisor.wait_up([coordinator], give_up)
+            self._check_stop()
+            for name in WORKERS:
+                arguments = ("worker", "--join", str(coordinator.addresses["control"]), "--slots", "1")
+                settings = ("--set", f"worker_id={name}", "--set", "duckdb_threads=1")
+                supervisor.start(name, self._folder / name, (*arguments, *settings), stop_limit_s=_STOP_S)
+            supervisor.wait_up([supervisor.children[name] for name in WORKERS], give_up)
+            self._check_stop()
+        self._screen.say(
+            f"[green]✓[/] a coordinator and four workers, up after {time.monotonic() - began_at:.1f} s more"
+        )
+        return Client(Access(str(coordinator.addresses["http"])))
+
+    def _ask(self, client: Client, data: Path) -> Asked:
+        """The question is asked in a thread; here the crew is watched, and one of it killed."""
+        began_at = time.monotonic()
+        document = {"sql": SQL, "sources": [str(data)], "files_per_work": 1}
+        kill: Kill | None = None
+        with ScanStream(client, document) as stream, self._screen.crew():
+
+            def watch() -> None:
+                nonlocal kill
+                look = Look.take(client)
+                query = look.queries[0] if look.queries else None
+                self._screen.show(look.crew, query)
+                if kill is None and query is not None:
+                    kill = self._kill_in_time(look.crew, query)
+                elif kill is not None and kill.worker.worker_id not in look.crew.ids:
+                    self._screen.tell_once(f"the coordinator has lost {kill.worker.worker_id}; its works go to others")
+
+            parts = self._wait(lambda: _parts(stream), stream.cut, watch)
+            look = Look.take(client)
+            query = ask_query(client, stream.query_id)
+            self._screen.show(look.crew, query)
+            self._screen.tell(f"[green]the answer is there[/]: {query.rows} rows of {query.works} works")
+        return Asked(merged(parts), query, kill, time.monotonic() - began_at)
+
+    def _kill_in_time(self, crew: CrewReport, query: QueryReport) -> Kill | None:
+        if query.delivered * _KILL_SHARE < query.works:
+            return None
+        victim = max(crew.workers, key=lambda worker: worker.in_flight, default=None)
+        if victim is None or victim.in_flight == 0:
+            return None
+        child = self._supervisor.children[victim.worker_id]
+        kill = Kill(victim, child.pid, time.time(), query.delivered)
+        child.send(signal.SIGKILL)
+        self._screen.killed(victim.worker_id)
+        self._screen.tell(
+            f"[bold red]kill -9 {victim.worker_id}[/] (process {child.pid}), with {victim.in_flight} works in flight"
+        )
+        return kill
+
+    def _ask_alone(self, data: Path) -> tuple[Rows, float]:
+        began_at = time.monotonic()
+        alone = Alone(data)
+        try:
+            with self._screen.step("asking DuckDB alone, over the same files", 1):
+                return self._wait(alone.answer, alone.interrupt, lambda: None), time.monotonic() - began_at
+        finally:
+            alone.close()
+
+    def _wait(self, work: Callable[[], ResultT], end: Callable[[], None], meanwhile: Callable[[], None]) -> ResultT:
+        """The result of something that takes a while, in a thread; `end` makes it end when somebody says stop."""
+        with ThreadPoolExecutor(1, thread_name_prefix="demo") as executor:
+            future: Future[ResultT] = executor.submit(work)
+            try:
+                while not future.done():
+                    self._check_stop()
+                    meanwhile()
+                    time.sleep(_LOOK_S)
+                return future.result()
+            except BaseException:
+                end()
+                raise
+
+    def _stop_crew(self) -> None:
+        supervisor = self._supervisor
+        with self._screen.step("stopping the crew", 1):
+            supervisor.stop([supervisor.children[COORDINATOR]], self._stop.once)
+            supervisor.stop([supervisor.children[name] for name in WORKERS], self._stop.once)
+
+    def _check_stop(self) -> None:
+        if self._stop.once():
+            raise StoppedError
+
+    # What is told
+
+    def _tell_answer(self, asked: Asked) -> None:
+        table = Table(header_style="bold")
+        for number, name in enumerate(("section", "requests", "errors", "bytes", "fingerprint of all rows")):
+            table.add_column(name, justify="right" if number else "left")
+        for section, requests, errors, size_bytes, fingerprint in asked.answer:
+            table.add_row(str(section), f"{requests:,}", f"{errors:,}", f"{size_bytes:,}", f"{fingerprint:016x}")
+        self._screen.say()
+        self._console.print(table)
+
+    def _tell_story(self, asked: Asked, after: Aftermath | None, alone_s: float) -> None:
+        say, query = self._screen.say, asked.query
+        say()
+        if asked.kill is None:
+            say("The question was answered before a worker could be killed: try more --rows.")
+        else:
+            kill = asked.kill
+            say(
+                f"[bold]{kill.worker.worker_id}[/] was killed when {kill.delivered} of {query.works} works were "
+                f"delivered; it had {kill.worker.in_flight} in flight."
+            )
+        if after is not None:
+            say(f"The coordinator noticed after {after.noticed_s * 1000:.0f} ms. {_told_again(after)}")
+        say(f"{query.works} works took {query.attempts} attempts; every result was counted once.")
+        say(
+            f"The crew took {asked.seconds:.1f} s, DuckDB alone {alone_s:.1f} s; "
+            f"all of it {time.monotonic() - self._began_at:.0f} s."
+        )
+
+
+def _told_again(after: Aftermath) -> str:
+    if not after.again_s:
+        return "No work had to be done again."
+    first_s, last_s = min(after.again_s), max(after.again_s)
+    return (
+        f"{counted(len(after.again_s), 'work')} went to others, {first_s:.2f} s after the kill the first, "
+        f"{last_s:.2f} s the last."
     )
-    return Scenario(
-        seed=7,
-        coordinators=1,
-        workers=3,
-        slots=2,
-        queue_places=1,
-        coordinators_dial=False,
-        fragments=0,
-        epoch_replicas=0,
-        drop_durable_at_s=None,
-        queries=(query,),
-        faults=faults,
-    )
 
 
-@dataclass
-class Story:
-    """What is on the screen: where each work is, and the last things that happened."""
-
-    works: dict[WorkId, tuple[str, str, int]] = field(default_factory=dict[WorkId, tuple[str, str, int]])
-    """State, worker and attempt of each."""
-    lines: list[str] = field(default_factory=list[str])
-    sessions: dict[str, str] = field(default_factory=dict[str, str])
-    gone: set[str] = field(default_factory=set[str])
-    """Sessions that ended with a goodbye."""
-    moved: list[str] = field(default_factory=list[str])
-
-    def tell(self, entry: Entry) -> Iterator[str]:
-        """Takes one entry of the trace, and puts into words what a person would want to know of it."""
-        match entry.what:
-            case Crash(_, host):
-                yield f"[bold red]kill -9 {host}[/]: no goodbye, its artifacts are gone with it"
-            case Drain(_, host):
-                yield f"[bold yellow]SIGTERM {host}[/]: it drains: takes nothing new, hands back what it has not begun"
-            case SlowPeer(_, host, for_s):
-                yield f"[bold yellow]the network to {host} is slow[/] for {for_s:g} s"
-            case str(note) if "heals" not in note:
-                yield note
-            case ev.SessionOpened(session_id, register):
-                self.sessions[session_id] = register.worker.worker_id
-                yield f"{register.worker.worker_id} registers with the coordinator"
-            case ev.SessionLost(session_id, reason) if session_id not in self.gone:
-                self._lost(self.sessions[session_id])
-                yield f"the coordinator lost {self.sessions[session_id]} ({reason}): its works move at once"
-            case ev.MessageReceived(session_id, Goodbye(reason)):
-                self.gone.add(session_id)
-                yield f"{self.sessions[session_id]} says goodbye: {reason}"
-            case ev.MessageReceived(_, message):
-                self._heard(message)
-            case ev.WorkSubmitted(spec):
-                self.works[spec.key.work_id] = ("waiting", "", 0)
-            case _:
-                pass
-        for effect in entry.effects:
-            yield from self._done(effect)
-
-    def _lost(self, worker: str) -> None:
-        for work_id, (state, where, number) in self.works.items():
-            if where == worker and state != "done":
-                self.works[work_id] = ("waiting", "", number)
-
-    def _heard(self, message: object) -> None:
-        match message:
-            case WorkAccepted(attempt) | WorkProgressed(attempt):
-                self._now(attempt.key.work_id, "running")
-            case WorkReady(attempt):
-                self._now(attempt.key.work_id, "ready")
-            case _:
-                pass
-
-    def _done(self, effect: object) -> Iterator[str]:
-        match effect:
-            case ef.SendToWorker(session_id, AssignWork() as assignment):
-                work_id, number = assignment.spec.key.work_id, assignment.number
-                worker = self.sessions[session_id]
-                self.works[work_id] = ("assigned", worker, number)
-                if number > 1:
-                    self.moved.append(work_id)
-                    yield f"[cyan]{_short(work_id)}[/] goes to {worker}, attempt {number}"
-            case ef.DeliverResult(attempt):
-                work_id = attempt.key.work_id
-                self._now(work_id, "done")
-                yield f"[green]{_short(work_id)}[/] fetched from {self.works[work_id][1]}, verified"
-            case ef.EndQuery(_, outcome):
-                yield f"[bold green]the query has {outcome}[/]"
-            case _:
-                pass
-
-    def _now(self, work_id: WorkId, state: str) -> None:
-        _, worker, number = self.works[work_id]
-        self.works[work_id] = (state, worker, number)
-
-    def screen(self) -> Group:
-        table = Table("segment", "state", "worker", "attempt", box=None, padding=(0, 3, 0, 0))
-        for work_id, (state, worker, number) in self.works.items():
-            table.add_row(_short(work_id), Text(state, style=_COLOURS[state]), worker, str(number or ""))
-        return Group(table, "", *(Text.from_markup(line) for line in self.lines[-_LINES:]))
+def conclude(answer: Rows, alone: Rows, say: Callable[[str], None]) -> int:
+    """Compares the two, and says so."""
+    if answer == alone:
+        say("\n[bold green]The answer is the one that DuckDB gives alone over the same files, to the last bit.[/]")
+        say("Run your own crew with [bold]quarterdeck up[/].")
+        return 0
+    say("\n[bold red]The answer is wrong[/]: DuckDB alone gives another one over the same files. Please report this.")
+    for theirs in alone:
+        if theirs not in answer:
+            say(f"  DuckDB alone has {theirs}")
+    for ours in answer:
+        if ours not in alone:
+            say(f"  the crew has {ours}")
+    return EXIT_WRONG
 
 
-def _short(work_id: str) -> str:
-    return "segment " + work_id.rpartition("/")[2]
-
-
-def run(speed: float) -> int:
-    """Plays the scenario, then tells it at a person's pace; without a terminal, as plain lines at once."""
-    console = Console(highlight=False)
-    console.print(
-        "A coordinator asks three workers to read nine segments. One worker will be killed, one told to stop.\n"
-        "The code is the real one; the network and the clock are simulated.\n"
-    )
-    outcome = play(scenario())
-    entries = [e for e in _until_answered(outcome) if e.host in ("c0", "----")]
-    story = Story()
-    if console.is_terminal:
-        _tell_live(console, story, entries, speed)
-    else:
-        for entry in entries:
-            for line in story.tell(entry):
-                console.print(f"{entry.at_s:6.2f} s  {line}")
-    return _conclude(console, story, outcome)
-
-
-def _tell_live(console: Console, story: Story, entries: list[Entry], speed: float) -> None:
-    began = time.monotonic()
-    with Live(console=console, refresh_per_second=20) as live:
-        for entry in entries:
-            time.sleep(max(0.0, entry.at_s / speed - (time.monotonic() - began)))
-            story.lines += [f"[dim]{entry.at_s:6.2f} s[/]  {line}" for line in story.tell(entry)]
-            live.update(story.screen())
-
-
-def _until_answered(outcome: Outcome) -> Iterator[Entry]:
-    for entry in outcome.trace.entries:
-        yield entry
-        if any(isinstance(effect, ef.EndQuery) for effect in entry.effects):
-            return
-
-
-def _conclude(console: Console, story: Story, outcome: Outcome) -> int:
-    done = sum(state == "done" for state, _, _ in story.works.values())
-    console.print(
-        f"\n{done} of {_WORKS} segments were delivered, each once; {len(set(story.moved))} had to be done again "
-        f"elsewhere. Nothing was lost, nothing was left behind."
-        if outcome.violation is None and done == _WORKS
-        else f"\n[bold red]a promise was broken[/]: {outcome.violation}; please report this"
-    )
-    console.print("Try it with a thousand random disasters: [bold].venv/bin/quarterdeck simulate --seeds 1000[/]")
-    return 0 if outcome.violation is None and done == _WORKS else 1
+def _parts(stream: ScanStream) -> Any:
+    """All rows that come back, as a table."""
+    schema = stream.begin()
+    return _arrow.Table.from_batches(list(stream), schema)

@@ -1,15 +1,32 @@
 """The `quarterdeck` command: what there is, and where it lives. Heavy imports wait until a command needs them."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from quarterdeck import __version__
+from quarterdeck.cli import options as opt
+from quarterdeck.cli.telling import exit_code_of
+
+
+class LightGroup(TyperGroup):
+    """Typer has pydantic judge every value that is not a boolean already, and that no --help was given is None to it. A
+    default spares the help of every command three tenths of a second."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.default = False
+        return option
+
 
 app = typer.Typer(
     name="quarterdeck",
+    cls=LightGroup,
     help="Answers from a data lake: one coordinator plans, a crew of workers runs, and a lost one costs a retry.",
+    epilog="Begin with `quarterdeck demo`, or with `quarterdeck up` and, in another terminal, `quarterdeck status`.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -32,7 +49,252 @@ def _root(
     pass
 
 
-@app.command()
+@app.command(short_help="See a query survive the loss of a worker.")
+def demo(
+    rows: Annotated[int, typer.Option(min=1000, help="How many rows to make and to ask about.")] = 10_000_000,
+) -> None:
+    """See a query survive the loss of a worker.
+
+    Writes some Parquet files into a temporary folder, starts a coordinator and four workers, asks a question over all
+    files, kills one worker with SIGKILL while it works, and compares the answer with the one that DuckDB gives alone.
+    It takes half a minute, needs nothing that runs already, and leaves nothing behind.
+
+    Examples:
+
+      quarterdeck demo
+
+      quarterdeck demo --rows 2000000
+    """
+    from quarterdeck.cli.demo import run  # noqa: PLC0415 - loaded when it is needed
+
+    raise typer.Exit(exit_code_of(lambda: run(rows)))
+
+
+@app.command(short_help="Run a coordinator and workers on this machine.")
+def up(
+    workers: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="How many.  [default: as many as cores, at least 2]")
+    ] = None,
+    data_dir: Annotated[
+        Path, typer.Option(help="Where all of them keep their files; one `up` at a time may have it.", file_okay=False)
+    ] = Path("quarterdeck-data"),
+    http_port: Annotated[
+        int | None, typer.Option(help="Where people and programs ask; 0 takes any free one.  [default: 7070]")
+    ] = None,
+    control_port: Annotated[
+        int | None, typer.Option(help="Where more workers join; 0 takes any free one.  [default: 7071]")
+    ] = None,
+    logs: Annotated[
+        bool, typer.Option("--logs", help="Show what they log here, instead of writing it to files.")
+    ] = False,
+    config: opt.ConfigFile = None,
+    settings: opt.Settings = None,
+) -> None:
+    """Run a coordinator and workers on this machine.
+
+    The workers share the cores and the memory. One that dies is started again. Ctrl-C stops them all in order: queries
+    that run may finish for a while. A second Ctrl-C ends them at once.
+
+    --set goes to all processes that have the setting; `worker.` or `coordinator.` before the name goes to these only.
+
+    Examples:
+
+      quarterdeck up
+
+      quarterdeck up --workers 8 --data-dir /var/lib/quarterdeck
+
+      quarterdeck up --http-port 8080 --set log_level=debug --set worker.slots=2
+    """
+    from quarterdeck.cli.crew_plan import CrewRequest  # noqa: PLC0415 - loaded when it is needed
+    from quarterdeck.cli.up import run  # noqa: PLC0415
+
+    opt.parse_settings(settings)
+    request = CrewRequest(workers, data_dir, http_port, control_port, config, settings or ())
+    raise typer.Exit(exit_code_of(lambda: run(request, show_logs=logs)))
+
+
+@app.command(short_help="Show the crew and its queries, live.")
+def status(
+    url: opt.Url = opt.DEFAULT_URL,
+    watch: Annotated[
+        bool | None,
+        typer.Option("--watch/--once", help="Go on until Ctrl-C, or look once.  [default: watch, on a terminal]"),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="As JSON, for programs; with --watch a line each second.")
+    ] = False,
+    token_file: opt.TokenFile = None,
+    authority: opt.Authority = None,
+) -> None:
+    """Show the crew and its queries, live.
+
+    Each worker with its state, what it has in flight, its disk and when it was last heard; above it what waits, below
+    it the last queries.
+
+    Examples:
+
+      quarterdeck status
+
+      quarterdeck status --once --url http://10.0.0.7:7070
+
+      quarterdeck status --json | jq '.crew.workers[].state'
+    """
+    from quarterdeck.cli.client import Access  # noqa: PLC0415 - loaded when it is needed
+    from quarterdeck.cli.status import run  # noqa: PLC0415
+
+    access = Access(url, token_file, authority)
+    raise typer.Exit(exit_code_of(lambda: run(access, watch=watch, as_json=as_json)))
+
+
+@app.command(short_help="Run SQL over Parquet files on the crew.")
+def scan(
+    sql: Annotated[
+        str, typer.Argument(help="One SELECT over the table `files`. Each group of files runs it by itself.")
+    ],
+    sources: Annotated[
+        list[str],
+        typer.Argument(help="Parquet files, folders and globs: paths that the workers see too, or s3://bucket/…"),
+    ],
+    merge: Annotated[
+        str | None,
+        typer.Option(metavar="SQL", help="One more SELECT, over all rows that came back: the table `parts`."),
+    ] = None,
+    format: Annotated[  # noqa: A002 - the word that people write
+        opt.RowFormat | None,
+        typer.Option(help="A table of the first rows, or all rows as they come.  [default: table]"),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE.parquet", help="Write all rows there instead.", dir_okay=False)
+    ] = None,
+    files_per_work: Annotated[
+        int | None, typer.Option(min=1, max=10_000, help="Files in a group.  [default: up to 32 files or 64 MiB]")
+    ] = None,
+    timeout_s: Annotated[float | None, typer.Option(min=0.001, help="Give up after so many seconds.")] = None,
+    url: opt.Url = opt.DEFAULT_URL,
+    token_file: opt.TokenFile = None,
+    authority: opt.Authority = None,
+) -> None:
+    """Run SQL over Parquet files on the crew.
+
+    The files are divided into groups, each worker runs the SQL over one group at a time, and the rows of all groups
+    come back in the order of the files. What the SQL aggregates it aggregates within a group; --merge makes one answer
+    of them. An answer is whole, or the exit code is not 0.
+
+    Examples:
+
+      quarterdeck scan "select * from files where status = 500" 'logs/*.parquet'
+
+    \b
+      quarterdeck scan 'select host, count(*) n from files group by host' logs \\
+        --merge 'select host, sum(n) n from parts group by host order by n desc'
+
+    \b
+      quarterdeck scan 'select ts, path from files' s3://lake/requests \\
+        --output paths.parquet
+    """
+    from quarterdeck.cli.client import Access  # noqa: PLC0415 - loaded when it is needed
+    from quarterdeck.cli.scan import ScanOrder, run  # noqa: PLC0415
+
+    if output is not None and output.suffix != ".parquet":
+        raise typer.BadParameter(f"{output} does not end with .parquet", param_hint="--output")
+    if output is not None and format is not None:
+        raise typer.BadParameter("rows go to a file or are shown, not both", param_hint="--output and --format")
+    order = ScanOrder(sql, sources, format or opt.RowFormat.TABLE, output, merge, files_per_work, timeout_s)
+    access = Access(url, token_file, authority)
+    raise typer.Exit(exit_code_of(lambda: run(access, order)))
+
+
+@app.command(short_help="Run a coordinator.")
+def coordinator(
+    config: opt.ConfigFile = None,
+    data_dir: opt.DataDir = None,
+    http_host: Annotated[str | None, typer.Option(help="Where people and programs ask.  [default: 127.0.0.1]")] = None,
+    http_port: Annotated[int | None, typer.Option(help="0 takes any free one.  [default: 7070]")] = None,
+    control_host: Annotated[str | None, typer.Option(help="Where workers join.  [default: 127.0.0.1]")] = None,
+    control_port: Annotated[int | None, typer.Option(help="0 takes any free one.  [default: 7071]")] = None,
+    dial: Annotated[
+        list[str] | None, typer.Option(metavar="HOST:PORT", help="Dial this worker, as often as needed.")
+    ] = None,
+    insecure: opt.Insecure = None,
+    log_level: opt.LogLevel = None,
+    settings: opt.Settings = None,
+    lifeline: opt.Lifeline = None,
+) -> None:
+    """Run a coordinator: it plans, gives work to the crew, and answers over HTTP.
+
+    Workers join it, or it dials those that were started with --listen. It stops on SIGTERM: running queries may finish
+    for a while, then they are canceled. A second signal stops it at once.
+
+    Examples:
+
+      quarterdeck coordinator
+
+      quarterdeck coordinator --http-port 8080 --dial 10.0.0.7:7072 --dial 10.0.0.8:7072
+    """
+    from quarterdeck.cli.processes import run_coordinator  # noqa: PLC0415 - loaded when it is needed
+
+    flags = opt.merge_flags(
+        opt.parse_settings(settings),
+        data_dir=data_dir,
+        http_host=http_host,
+        http_port=http_port,
+        control_host=control_host,
+        control_port=control_port,
+        workers=dial,
+        insecure=insecure,
+        log_level=log_level,
+    )
+    raise typer.Exit(exit_code_of(lambda: run_coordinator(config, flags, lifeline)))
+
+
+@app.command(short_help="Run a worker.")
+def worker(
+    config: opt.ConfigFile = None,
+    data_dir: opt.DataDir = None,
+    join: Annotated[
+        list[str] | None,
+        typer.Option(metavar="HOST:PORT", help="Join this coordinator, as often as needed.  [default: 127.0.0.1:7071]"),
+    ] = None,
+    listen: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Let coordinators dial this worker, instead of joining them."),
+    ] = None,
+    slots: Annotated[int | None, typer.Option(min=1, help="Works at the same time.  [default: the cores]")] = None,
+    http_host: Annotated[str | None, typer.Option(help="Where results are fetched.  [default: 127.0.0.1]")] = None,
+    http_port: Annotated[int | None, typer.Option(help="0 takes any free one.  [default: 0]")] = None,
+    insecure: opt.Insecure = None,
+    log_level: opt.LogLevel = None,
+    settings: opt.Settings = None,
+    lifeline: opt.Lifeline = None,
+) -> None:
+    """Run a worker: it executes what coordinators give it, and caches what it reads.
+
+    It stops on SIGTERM: nothing new is taken, what has not begun is handed back, what runs is finished and fetched. A
+    second signal stops it at once.
+
+    Examples:
+
+      quarterdeck worker --join 127.0.0.1:7071
+
+      quarterdeck worker --listen 127.0.0.1:7072 --slots 4 --data-dir /var/lib/quarterdeck/worker
+    """
+    from quarterdeck.cli.processes import run_worker  # noqa: PLC0415 - loaded when it is needed
+
+    flags = opt.merge_flags(
+        opt.parse_settings(settings),
+        data_dir=data_dir,
+        join=join,
+        control_listen=listen,
+        slots=slots,
+        http_host=http_host,
+        http_port=http_port,
+        insecure=insecure,
+        log_level=log_level,
+    )
+    raise typer.Exit(exit_code_of(lambda: run_worker(config, flags, lifeline)))
+
+
+@app.command(short_help="Run random disasters, and check every promise.")
 def simulate(
     seed: Annotated[int | None, typer.Option(help="Replay this one seed, and print what happened.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Play this many seeds, one disaster each.")] = 1000,
@@ -69,19 +331,6 @@ def simulate(
     if seed is not None:
         raise typer.Exit(replay(seed, faults, show_trace=trace, shrinking=shrink))
     raise typer.Exit(run_many(start, seeds, minutes, faults, jobs, shrinking=shrink))
-
-
-@app.command()
-def demo(
-    speed: Annotated[float, typer.Option(min=0.01, help="How many simulated seconds pass in a second.")] = 1.0,
-) -> None:
-    """Watch a query survive: a worker is killed in the middle, and the answer is still whole.
-
-    Until there are processes to start, this plays a simulation of them, told as it happens.
-    """
-    from quarterdeck.cli.demo import run  # noqa: PLC0415 - loaded when it is needed
-
-    raise typer.Exit(run(speed))
 
 
 def main() -> None:

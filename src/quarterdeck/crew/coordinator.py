@@ -18,7 +18,7 @@ from quarterdeck.core.workcoord.coordinator import effects as ef
 from quarterdeck.core.workcoord.coordinator import events as ev
 from quarterdeck.core.workcoord.messages import Register, WorkerMessage
 from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError, WorkKey, WorkSpec
-from quarterdeck.crew.driver import Observer, Stepper, cancel_all
+from quarterdeck.crew.driver import Observer, Stepper, Trouble, cancel_all, ignore_trouble
 from quarterdeck.crew.ports import Clock, Fetcher, FetchFailedError, Ids, ResultT
 
 _HELLO_S = 5.0
@@ -109,8 +109,10 @@ class CoordinatorDriver(Generic[ResultT]):
         ids: Ids,
         fetcher: Fetcher[ResultT],
         observer: Observer[ev.Event, ef.Effect] | None = None,
+        on_trouble: Trouble = ignore_trouble,
     ) -> None:
         self.machine = machine
+        self._on_trouble = on_trouble
         self._ids = ids
         self._fetcher = fetcher
         self._stepper: Stepper[ev.Event, ef.Effect] = Stepper(machine, clock, self._execute, ev.TimePassed(), observer)
@@ -181,8 +183,9 @@ class CoordinatorDriver(Generic[ResultT]):
         try:
             async with asyncio.timeout(_HELLO_S):
                 register = await self._hear_registration(conversation)
-        except (TimeoutError, LinkClosedError, ProtocolError):
+        except (TimeoutError, LinkClosedError, ProtocolError) as error:
             self.machine.counters["connections_without_registration"] += 1
+            self._on_trouble(conversation.link.peer, f"it did not register: {error or 'it took too long'}")
             return False
         session_id = conversation.session_id = self._ids.session_id()
         reason = "the connection was given up"
@@ -191,7 +194,9 @@ class CoordinatorDriver(Generic[ResultT]):
                 self.apply(ev.SessionOpened(session_id, register))
                 reason = await conversation.talk(lambda messages: self._take(session_id, messages))
             finally:
-                self.machine.counters["protocol_errors"] += conversation.broke_protocol
+                if conversation.broke_protocol:
+                    self.machine.counters["protocol_errors"] += 1
+                    self._on_trouble(conversation.link.peer, f"it broke the protocol: {reason}")
                 self.apply(ev.SessionLost(session_id, reason))
         return True
 

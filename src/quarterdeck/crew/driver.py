@@ -28,6 +28,27 @@ class Observer(Protocol[EventT_contra, EffectT]):
     def stepped(self, event: EventT_contra, effects: list[EffectT]) -> None: ...
 
 
+class Observers(Generic[EventT, EffectT]):
+    """Several observers as one."""
+
+    def __init__(self, *observers: Observer[EventT, EffectT]) -> None:
+        self._observers = observers
+
+    def stepped(self, event: EventT, effects: list[EffectT]) -> None:
+        for observer in self._observers:
+            observer.stepped(event, effects)
+
+
+class Trouble(Protocol):
+    """Hears what went wrong with a peer and is no event for the machine: for the log."""
+
+    def __call__(self, peer: str, what: str) -> None: ...
+
+
+def ignore_trouble(peer: str, what: str) -> None:
+    """Where nobody reads the log."""
+
+
 class Stepper(Generic[EventT, EffectT]):
     """Runs a machine on a clock. Not thread-safe: all of it happens on one event loop."""
 

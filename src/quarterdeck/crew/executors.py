@@ -20,6 +20,7 @@ from quarterdeck.core.workcoord.coordinator.effects import Outcome
 from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError, WorkKind, WorkSpec
 from quarterdeck.crew.cancel import CancelToken
 from quarterdeck.crew.ports import ExecutionFailedError
+from quarterdeck.telemetry.traces import span
 
 T = TypeVar("T")
 
@@ -138,7 +139,9 @@ class Executors:
         self._running.add(task)
         self._idle.clear()
         try:
-            artifact = await executor.execute(Execution(attempt, spec, progress, self._pool))
+            key = attempt.key
+            with span("execute", query_id=key.query_id, work_id=key.work_id, kind=spec.kind.value):
+                artifact = await executor.execute(Execution(attempt, spec, progress, self._pool))
             outcome = Outcome.SUCCEEDED
         except asyncio.CancelledError:
             outcome = Outcome.CANCELED

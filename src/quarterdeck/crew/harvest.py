@@ -1,10 +1,12 @@
 """The results of one query, in the order in which its works were given, with a bound on what is held for the reader.
 
-Works are submitted as the reader gets on: at most `window` of them are submitted and not yet read. So a slow reader
-costs neither memory nor the workers' credit, and a hundred thousand works are made one by one as they are needed.
+Works are submitted as the reader gets on: at most so many are submitted and not yet read. So a slow reader costs
+neither memory nor the workers' credit, and a hundred thousand works are made one by one as they are needed. How many
+depends on how large results turn out to be: a few at first, then as many as fit into what one query may hold.
 """
 
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Generic, Self
 
@@ -16,6 +18,29 @@ from quarterdeck.crew.coordinator import CoordinatorDriver, QueryHandle
 from quarterdeck.crew.ports import ResultT
 
 
+@dataclass(frozen=True, slots=True)
+class Window:
+    """How far a query may run ahead of its reader."""
+
+    max_works: int
+    """More keeps more workers busy; each takes a place in the coordinator's records and spool."""
+    max_bytes: int
+    """Of results that were fetched and not read, as far as their average tells."""
+    first_works: int = 16
+    """While no result has shown how large they are."""
+
+    def __post_init__(self) -> None:
+        if min(self.max_works, self.max_bytes, self.first_works) < 1:
+            raise ValueError(f"{self}: nothing would ever be submitted")
+
+    def works(self, results: int, results_bytes: int) -> int:
+        """How many works may be submitted and not read, after so many results of so many bytes."""
+        if not results:
+            return min(self.first_works, self.max_works)
+        average_bytes = max(1, results_bytes // results)
+        return max(1, min(self.max_works, self.max_bytes // average_bytes))
+
+
 class Harvest(Generic[ResultT]):
     """Use it as a context: leaving it, however that comes about, cancels what is left and discards the unread."""
 
@@ -25,14 +50,16 @@ class Harvest(Generic[ResultT]):
         query_id: QueryId,
         specs: Iterable[WorkSpec],
         *,
-        window: int,
+        window: Window,
+        size_of: Callable[[ResultT], int],
         wait_limit_s: float | None,
     ) -> None:
-        if window < 1:
-            raise ValueError(f"window is {window}, it must be at least 1")
         self._handle: QueryHandle[ResultT] = driver.open_query(query_id, wait_limit_s)
         self._specs: Iterator[WorkSpec] = iter(specs)
         self._window = window
+        self._size_of = size_of
+        self._results = 0
+        self._results_bytes = 0
         self._order: dict[WorkKey, None] = {}
         """The works that were submitted and not read, in their order."""
         self._early: dict[WorkKey, ResultT] = {}
@@ -65,13 +92,16 @@ class Harvest(Generic[ResultT]):
                 if won is None:
                     raise _as_error(self._handle)
                 self._early[won[0]] = won[1]
+                self._results += 1
+                self._results_bytes += self._size_of(won[1])
             del self._order[key]
             result = self._early.pop(key)
             self._submit()
             yield key, result
 
     def _submit(self) -> None:
-        while not self._sealed and len(self._order) < self._window:
+        room = self._window.works(self._results, self._results_bytes)
+        while not self._sealed and len(self._order) < room:
             spec = next(self._specs, None)
             if spec is None:
                 self._sealed = True
@@ -101,6 +131,7 @@ def _as_error(handle: QueryHandle[ResultT]) -> QuarterdeckError:
 _NEXT_STEP = {
     ErrorCode.INVALID_ARGUMENT: "correct the request",
     ErrorCode.NOT_FOUND: "check that it is there and that the workers may read it",
+    ErrorCode.UNAUTHENTICATED: "send the crew's token",
     ErrorCode.NO_WORKER: "start a worker, or ask again when one has joined",
     ErrorCode.ATTEMPTS_EXHAUSTED: "look at the workers' logs for this query, then ask again",
     ErrorCode.WORK_FAILED: "correct the query or the data; asking again will not help",

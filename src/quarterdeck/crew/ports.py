@@ -39,6 +39,10 @@ class Executor(Protocol):
         nothing behind."""
         ...
 
+    def release(self, attempt: AttemptId) -> None:
+        """Nobody waits for the artifact any more; it may go first if room is needed."""
+        ...
+
     async def drop(self, attempt: AttemptId) -> None:
         """Deletes the artifact, or unloads what is held."""
         ...

@@ -17,7 +17,7 @@ from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError, Wor
 from quarterdeck.core.workcoord.worker import WorkerMachine
 from quarterdeck.core.workcoord.worker import effects as ef
 from quarterdeck.core.workcoord.worker import events as ev
-from quarterdeck.crew.driver import Observer, Stepper, cancel_all
+from quarterdeck.crew.driver import Observer, Stepper, Trouble, cancel_all, ignore_trouble
 from quarterdeck.crew.ports import Clock, ExecutionFailedError, Executor
 
 _WELCOME_S = 5.0
@@ -34,8 +34,10 @@ class WorkerDriver:
         clock: Clock,
         executor: Executor,
         observer: Observer[ev.Event, ef.Effect] | None = None,
+        on_trouble: Trouble = ignore_trouble,
     ) -> None:
         self.machine = machine
+        self._on_trouble = on_trouble
         self._executor = executor
         self._stepper: Stepper[ev.Event, ef.Effect] = Stepper(machine, clock, self._execute, ev.TimePassed(), observer)
         self._sessions = Sessions()
@@ -108,15 +110,17 @@ class WorkerDriver:
             async with asyncio.timeout(_WELCOME_S):
                 await conversation.say(self.machine.registration())
                 registered = await self._hear_welcome(conversation)
-        except (TimeoutError, LinkClosedError, ProtocolError):
+        except (TimeoutError, LinkClosedError, ProtocolError) as error:
             self.machine.counters["registrations_failed"] += 1
+            self._on_trouble(peer, f"we could not register: {error or 'it took too long'}")
             return False
         session_id = registered.session_id
         self._uncleared.setdefault(peer, {})[session_id] = asyncio.Event()
         with self._sessions.held_open(session_id, conversation):
             try:
                 self.apply(ev.SessionOpened(registered))
-                await conversation.talk(lambda messages: self._take(session_id, messages))
+                reason = await conversation.talk(lambda messages: self._take(session_id, messages))
+                self._on_trouble(peer, f"the session has ended: {reason}")
             finally:
                 self.machine.counters["protocol_errors"] += conversation.broke_protocol
                 self.apply(ev.SessionLost(session_id))
@@ -157,6 +161,8 @@ class WorkerDriver:
             case ef.StopExecution(attempt):
                 self._stopping.add(attempt)
                 self._executions[attempt].cancel()
+            case ef.ReleaseResult(attempt):
+                self._executor.release(attempt)
             case ef.DropResult(attempt):
                 task = asyncio.create_task(self._drop(attempt), name=f"drop {attempt}")
                 self._drops.add(task)
@@ -197,8 +203,9 @@ class WorkerDriver:
     async def _drop(self, attempt: AttemptId) -> None:
         try:
             await self._executor.drop(attempt)
-        except Exception:  # noqa: BLE001 - what cannot be deleted now is found at the next start
+        except Exception as error:  # noqa: BLE001 - what cannot be deleted now is found at the next start
             self.machine.counters["drops_failed"] += 1
+            self._on_trouble("", f"the result of {attempt} could not be deleted: {error!r}")
 
     def _execution_done(self, attempt: AttemptId, task: "asyncio.Task[Artifact | WorkError]") -> None:
         del self._executions[attempt]

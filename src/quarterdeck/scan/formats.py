@@ -1,19 +1,20 @@
 """Rows as bytes for whoever asked: Arrow's stream, lines of JSON, or CSV. One schema for the whole answer."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
 
-import duckdb
 import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
-from pyarrow import compute, csv  # pyright: ignore[reportMissingTypeStubs]
+from pyarrow import csv, parquet  # pyright: ignore[reportMissingTypeStubs]
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.scan.json_lines import JsonLines
 
 _arrow: Final[Any] = pyarrow
-_compute: Final[Any] = compute
 _csv: Final[Any] = csv
-_engine: Final[Any] = duckdb
+_parquet: Final[Any] = parquet
+_types: Final[Any] = pyarrow.types
 
 Batch: TypeAlias = Any
 """A `pyarrow.RecordBatch`."""
@@ -39,17 +40,23 @@ def choose_format(word: str | None, accept: str) -> Format:
                 f"ask for one of: {', '.join(_BY_WORD)}",
             )
         return _BY_WORD[word]
-    wanted = [part.split(";")[0].strip() for part in accept.split(",")]
+    wanted = [part.split(";")[0].strip().lower() for part in accept.split(",")]
     return next((known for known in Format if known in wanted), Format.NDJSON)
 
 
 class Writer(Protocol):
     """Takes the batches of one answer, in order. Blocking: it computes."""
 
-    def write(self, batch: Batch) -> bytes: ...
+    def write(self, batch: Batch) -> bytes:
+        """A batch without rows tells the columns, which some forms show."""
+        ...
 
     def finish(self) -> bytes:
         """What comes after the last row."""
+        ...
+
+    def close(self) -> None:
+        """However it ended, and when nothing writes any more; again is fine."""
         ...
 
 
@@ -76,7 +83,7 @@ class _OneSchema:
             return batch
         try:
             return batch.cast(self.schema)
-        except (_arrow.ArrowInvalid, _arrow.ArrowNotImplementedError, ValueError) as error:
+        except (_arrow.ArrowException, ValueError) as error:
             raise QuarterdeckError(
                 ErrorCode.WORK_FAILED,
                 "the parts of the answer do not fit together",
@@ -103,6 +110,9 @@ class ArrowWriter:
             return b""
         self._stream.close()
         return self._out.take()
+
+    def close(self) -> None:
+        pass
 
 
 class _Sink:
@@ -133,33 +143,32 @@ class _Sink:
 
 
 class JsonWriter:
-    """One object a line. DuckDB renders them: there is no loop over rows here."""
-
     def __init__(self) -> None:
         self._schema = _OneSchema()
-        self._engine = _engine.connect(":memory:", config={"threads": "1", "enable_external_access": "false"})
+        self._lines = JsonLines()
 
     def write(self, batch: Batch) -> bytes:
-        table = _arrow.Table.from_batches([self._schema.fit(batch)])
-        if table.num_rows == 0:
-            return b""
-        lines = self._engine.from_arrow(table).query("rows", "SELECT to_json(rows)::VARCHAR FROM rows")
-        column: Any = lines.to_arrow_table().column(0).combine_chunks()
-        joined: Any = _compute.binary_join(_arrow.ListArray.from_arrays([0, len(column)], column), "\n")
-        return joined[0].as_py().encode() + b"\n"
+        return self._lines.render(self._schema.fit(batch))
 
     def finish(self) -> bytes:
-        self._engine.close()
+        self.close()
         return b""
+
+    def close(self) -> None:
+        self._lines.close()
 
 
 class CsvWriter:
+    """A header, once; text in quotes, nothing for null."""
+
     def __init__(self) -> None:
         self._schema = _OneSchema()
         self._begun = False
 
     def write(self, batch: Batch) -> bytes:
         batch = self._schema.fit(batch)
+        if not self._begun:
+            _insist_on_text(batch.schema)
         sink = _arrow.BufferOutputStream()
         _csv.write_csv(_arrow.Table.from_batches([batch]), sink, _csv.WriteOptions(include_header=not self._begun))
         self._begun = True
@@ -168,8 +177,38 @@ class CsvWriter:
     def finish(self) -> bytes:
         return b""
 
+    def close(self) -> None:
+        pass
 
-def rendered(writer: Writer, batches: Iterator[Batch]) -> Iterator[bytes]:
+
+def _insist_on_text(schema: Any) -> None:
+    """Before the first row: later an answer could only be broken off."""
+    for field in schema:
+        if not _has_text(field.type):
+            raise QuarterdeckError(
+                ErrorCode.INVALID_ARGUMENT,
+                "the rows cannot be told in CSV",
+                f"column {field.name!r} is {field.type}, for which CSV has no form",
+                "ask for lines of JSON or Arrow's stream, or cast the column to text in the SQL",
+            )
+
+
+def _has_text(kind: Any) -> bool:
+    if _types.is_dictionary(kind):
+        return _has_text(kind.value_type)
+    is_number = _types.is_integer(kind) or _types.is_floating(kind) or _types.is_decimal(kind)
+    is_text = _types.is_string(kind) or _types.is_large_string(kind)
+    is_time = _types.is_timestamp(kind) or _types.is_date(kind) or _types.is_time(kind)
+    return is_number or is_text or is_time or _types.is_boolean(kind) or _types.is_null(kind)
+
+
+def no_rows(artifact: bytes | Path) -> Batch:
+    """A batch with the columns of a Parquet file and nothing in them: a file without rows has no batch to read."""
+    schema = _parquet.read_schema(_arrow.BufferReader(artifact) if isinstance(artifact, bytes) else artifact)
+    return _arrow.RecordBatch.from_pylist([], schema)
+
+
+def rendered(writer: Writer, batches: Iterator[Batch]) -> Generator[bytes]:
     """The bytes of each batch, as they are asked for."""
     for batch in batches:
         data = writer.write(batch)

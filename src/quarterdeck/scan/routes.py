@@ -5,9 +5,9 @@ connection: half an answer cannot be taken for a whole one. `GET /v1/queries/{qu
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, suppress
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Header, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
@@ -15,12 +15,30 @@ from starlette.types import Receive, Scope, Send
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
+from quarterdeck.crew.artifacts.threads import in_thread
 from quarterdeck.http.clientgone import ClientGoneError, run_while_connected
-from quarterdeck.scan.formats import Format, Writer, choose_format, make_writer, rendered
+from quarterdeck.scan.formats import Batch, Format, Writer, choose_format, make_writer, no_rows, rendered
 from quarterdeck.scan.model import MAX_SQL_CHARACTERS, ScanRequest
 from quarterdeck.scan.service import ScanPlan, ScanService
 
-_DEFAULT_TENANT = "default"
+_DEFAULT_TENANT: Final = "default"
+_MAX_SOURCES: Final = 10_000
+_MAX_TIMEOUT_S: Final = 86_400.0
+"""A day. Whoever waits longer has lost the connection by then."""
+_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
+    200: {
+        "description": "The rows, in the order of the files, in the form that was asked for.",
+        "content": {form.value: {} for form in Format},
+        "headers": {"X-Query-Id": {"description": "For `/v1/queries/{query_id}`.", "schema": {"type": "string"}}},
+    },
+    400: {"description": "The request makes no sense."},
+    404: {"description": "A source finds nothing."},
+    422: {"description": "A worker met an error that asking again cannot cure, such as SQL that is wrong."},
+    429: {"description": "A limit was reached: `max_rows`, memory or disk."},
+    502: {"description": "Every attempt at a part of it failed for a passing reason."},
+    503: {"description": "No worker takes the work, or this coordinator is shutting down."},
+    504: {"description": "`timeout_s` was over."},
+}
 
 
 class ScanBody(BaseModel):
@@ -34,7 +52,9 @@ class ScanBody(BaseModel):
         description="One SELECT over the view `files`. It runs over each group of files by itself.",
     )
     sources: list[str] = Field(
-        default_factory=list, description="Parquet files, folders and globs, as the workers see them: paths or s3://."
+        default_factory=list,
+        max_length=_MAX_SOURCES,
+        description="Parquet files, folders and globs, as the workers see them: paths or s3://.",
     )
     ts_column: str | None = Field(None, description="The column of the result that holds its time.")
     with_filename: bool = Field(False, description="Whether `files` has a column `filename`.")
@@ -42,37 +62,55 @@ class ScanBody(BaseModel):
     files_per_work: int | None = Field(
         None, ge=1, le=10_000, description="Files in one work; by default up to 32 files or 64 MiB."
     )
-    timeout_s: float | None = Field(None, gt=0, description="After so many seconds the query is canceled.")
+    timeout_s: float | None = Field(
+        None, gt=0, le=_MAX_TIMEOUT_S, description="After so many seconds the query is canceled."
+    )
     format: str | None = Field(None, description="`arrow`, `ndjson` or `csv`; without it the Accept header decides.")
 
 
 def scan_router(service: ScanService) -> APIRouter:
     router = APIRouter(prefix="/v1", tags=["scan"])
 
-    @router.post("/scan", response_class=Response)
+    @router.post("/scan", response_class=Response, responses=_RESPONSES)
     async def scan(
         body: ScanBody,
         request: Request,
-        tenant: Annotated[str, Header(alias="X-Scope-OrgID")] = _DEFAULT_TENANT,
+        tenant: Annotated[
+            str, Header(alias="X-Scope-OrgID", min_length=1, description="Whose workers do it.")
+        ] = _DEFAULT_TENANT,
     ) -> Response:
-        """Run one SELECT over many Parquet files, on many workers."""
+        """Run one SELECT over many Parquet files, on many workers.
+
+        The files are divided into groups. The SQL runs over each group by itself, and the rows of all groups come back
+        in the order of the files. An answer that ends before its proper end was broken off: `/v1/queries/{query_id}`
+        says why.
+        """
         form = choose_format(body.format, request.headers.get("accept", ""))
         wanted = ScanRequest(body.sql, tuple(body.sources), body.ts_column, body.with_filename, body.max_rows)
-        plan = await service.plan(wanted, tenant=tenant, files_per_work=body.files_per_work)
-        return ScanResponse(service, plan, form, body.timeout_s)
+        return ScanResponse(service, wanted, form, tenant, body.files_per_work, body.timeout_s)
 
     _ = scan
     return router
 
 
 class ScanResponse(Response):
-    """Runs the scan while the client is there."""
+    """Plans and runs the scan while the client is there and has time."""
 
-    def __init__(self, service: ScanService, plan: ScanPlan, form: Format, timeout_s: float | None) -> None:
+    def __init__(
+        self,
+        service: ScanService,
+        wanted: ScanRequest,
+        form: Format,
+        tenant: str,
+        files_per_work: int | None,
+        timeout_s: float | None,
+    ) -> None:
         super().__init__(media_type=form.value)
         self._service = service
-        self._plan = plan
+        self._wanted = wanted
         self._form = form
+        self._tenant = tenant
+        self._files_per_work = files_per_work
         self._timeout_s = timeout_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI's signature
@@ -80,52 +118,78 @@ class ScanResponse(Response):
             await run_while_connected(receive, self._run(send))
 
     async def _run(self, send: Send) -> None:
+        limit, plan = asyncio.timeout(self._timeout_s), None
         try:
-            async with asyncio.timeout(self._timeout_s):
-                await self._stream(send)
+            async with limit:
+                plan = await self._service.plan(self._wanted, tenant=self._tenant, files_per_work=self._files_per_work)
+                await self._stream(plan, send)
         except TimeoutError:
+            if self._timeout_s is None or not limit.expired():
+                raise  # somebody else's
             raise QuarterdeckError(
                 ErrorCode.DEADLINE_EXCEEDED,
-                f"query {self._plan.query_id} was canceled",
+                f"{'the scan' if plan is None else f'query {plan.query_id}'} was canceled",
                 f"it had {self._timeout_s:g} s and was not finished",
                 "allow more time, or ask for less",
             ) from None
 
-    async def _stream(self, send: Send) -> None:
+    async def _stream(self, plan: ScanPlan, send: Send) -> None:
         begun = False
-        async with aclosing(self._chunks()) as chunks:
+        async with aclosing(self._chunks(plan)) as chunks:
             async for chunk in chunks:
                 if not begun:
                     begun = True
-                    await self._begin(send)
+                    await self._begin(plan, send)
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
         if not begun:
-            await self._begin(send)
+            await self._begin(plan, send)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _begin(self, send: Send) -> None:
+    async def _begin(self, plan: ScanPlan, send: Send) -> None:
         headers = [
             (b"content-type", self._form.value.encode()),
-            (b"x-query-id", self._plan.query_id.encode()),
+            (b"x-query-id", plan.query_id.encode()),
             (b"cache-control", b"no-store"),
         ]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
 
-    async def _chunks(self) -> AsyncGenerator[bytes]:
+    async def _chunks(self, plan: ScanPlan) -> AsyncGenerator[bytes]:
         writer = make_writer(self._form)
-        async with self._service.harvest(self._plan) as harvest, aclosing(harvest.results()) as results:
-            async for _, artifact in results:
-                async with aclosing(_render(writer, artifact)) as parts:
-                    async for part in parts:
-                        yield part
-        yield writer.finish()
+        try:
+            async with self._service.harvest(plan) as harvest, aclosing(harvest.results()) as results:
+                async for _, artifact in results:
+                    async with aclosing(_render(writer, artifact)) as parts:
+                        async for part in parts:
+                            yield part
+            end = await in_thread(writer.finish)
+            if end:
+                yield end
+        finally:
+            await in_thread(writer.close)
 
 
 async def _render(writer: Writer, artifact: FetchedArtifact) -> AsyncGenerator[bytes]:
-    """The artifact's rows as bytes, computed in a thread, and the artifact released however this ends."""
+    """The artifact's rows as bytes, computed in a thread. However this ends, that has ended too, and the artifact is
+    released."""
+    parts = rendered(writer, _batches(artifact))
+
+    def release() -> None:
+        parts.close()  # with the file that it reads
+        artifact.release()
+
     try:
-        parts = rendered(writer, artifact.read_batches())
-        while (part := await asyncio.to_thread(next, parts, None)) is not None:
+        while (part := await in_thread(lambda: next(parts, None))) is not None:
             yield part
     finally:
-        await asyncio.shield(asyncio.to_thread(artifact.release))
+        await in_thread(release)
+
+
+def _batches(artifact: FetchedArtifact) -> Iterator[Batch]:
+    """At least one: what has no rows has columns."""
+    empty = True
+    for batch in artifact.read_batches():
+        empty = False
+        yield batch
+    source = artifact.path if artifact.data is None else artifact.data
+    if empty and source is not None:
+        yield no_rows(source)

@@ -75,13 +75,7 @@ class ScanService:
 
     async def plan(self, request: ScanRequest, *, tenant: str, files_per_work: int | None = None) -> ScanPlan:
         """Finds the files and divides them. A source that finds nothing is an error that names it."""
-        if self._closed:
-            raise QuarterdeckError(
-                ErrorCode.UNAVAILABLE,
-                "the scan was not begun",
-                "this coordinator is shutting down",
-                "ask another one, or this one when it is back",
-            )
+        self._insist_open()
         found: dict[str, ObjectRef] = {}
         for source in request.sources:
             for file in await self._objects.find(source):
@@ -91,6 +85,7 @@ class ScanService:
 
     def harvest(self, plan: ScanPlan) -> Harvest[FetchedArtifact]:
         """Begins it. Leaving the harvest cancels what is left."""
+        self._insist_open()  # it may have been closed while files were looked for
         return Harvest(
             self._driver,
             plan.query_id,
@@ -99,6 +94,15 @@ class ScanService:
             size_of=lambda fetched: fetched.metadata.size_bytes,
             wait_limit_s=self._wait_limit_s,
         )
+
+    def _insist_open(self) -> None:
+        if self._closed:
+            raise QuarterdeckError(
+                ErrorCode.UNAVAILABLE,
+                "the scan was not begun",
+                "this coordinator is shutting down",
+                "ask another one, or this one when it is back",
+            )
 
 
 def _grouped(files: Sequence[ObjectRef], files_per_work: int | None) -> Iterator[tuple[ObjectRef, ...]]:

@@ -185,6 +185,9 @@ class SimulatedExecutor:
         url = f"sim://{self._host.name}/{spec.key.work_id}/{attempt.number}"
         return Artifact(url, 1, f"sum:{spec.key.work_id}", 1, 0, 0, 1)
 
+    def release(self, attempt: AttemptId) -> None:
+        pass
+
     async def drop(self, attempt: AttemptId) -> None:
         self._artifacts.pop(attempt, None)
 

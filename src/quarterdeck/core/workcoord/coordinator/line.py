@@ -1,8 +1,8 @@
 """A line: works that wait, taken in turns by query. A work may leave from anywhere, a query with all its works at once.
 
 Queries take turns, so that one with a hundred thousand works does not stand in the way of one with three. The works of
-one query keep their order, but for those that were given out before and came back: they go first. Nothing here is linear
-in the number of works.
+one query keep their order, but those that were given out and came back go first. Nothing here is linear in the number
+of works.
 """
 
 from collections import OrderedDict

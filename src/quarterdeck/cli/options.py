@@ -1,0 +1,66 @@
+"""What several commands take on the command line, and how `--set` is read. Nothing heavy may be imported here."""
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+
+DEFAULT_URL = "http://127.0.0.1:7070"
+
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config", help="A YAML file with settings; see docs/configuration.md.", dir_okay=False)
+]
+DataDir = Annotated[Path | None, typer.Option(help="The process's own folder; one process at a time may have it.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Any setting of docs/configuration.md, as often as needed."),
+]
+Insecure = Annotated[
+    bool | None, typer.Option("--insecure", help="Listen off loopback without TLS and token.", show_default=False)
+]
+LogLevel = Annotated[str | None, typer.Option(help="debug, info, warning or error.")]
+Lifeline = Annotated[int | None, typer.Option(hidden=True)]
+Url = Annotated[str, typer.Option(envvar="QUARTERDECK_URL", metavar="URL", help="The coordinator.", show_envvar=True)]
+TokenFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="A file with the crew's token; the environment variable QUARTERDECK_TOKEN does as well.", dir_okay=False
+    ),
+]
+Authority = Annotated[
+    Path | None,
+    typer.Option(help="For https: the certificate of the authority that signed the crew's.", dir_okay=False),
+]
+
+
+class RowFormat(StrEnum):
+    """How `scan` shows rows."""
+
+    TABLE = "table"
+    CSV = "csv"
+    NDJSON = "ndjson"
+
+
+def parse_settings(texts: Iterable[str] | None) -> dict[str, object]:
+    """`NAME=VALUE` as settings by name; a dot in the name goes one level down, as `s3.region=eu-central-1` does."""
+    settings: dict[str, object] = {}
+    for text in texts or ():
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise typer.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--set")
+        *above, last = name.strip().replace("-", "_").split(".")
+        level = settings
+        for part in above:
+            below = level.setdefault(part, {})
+            if not isinstance(below, dict):
+                raise typer.BadParameter(f"{text!r} goes below {part}, which has a value already", param_hint="--set")
+            level = cast("dict[str, object]", below)
+        level[last] = value
+    return settings
+
+
+def merge_flags(settings: Mapping[str, object], **named: Any) -> dict[str, object]:
+    """The settings given by `--set`, and over them those that have a flag of their own and were given."""
+    return {**settings, **{name: value for name, value in named.items() if value is not None}}

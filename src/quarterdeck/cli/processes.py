@@ -1,0 +1,66 @@
+"""`quarterdeck coordinator` and `quarterdeck worker`: settings in, a process out.
+
+Settings are read before anything else is loaded: what is wrong with them is told at once. Neither function returns: the
+end of the process is the end of the program.
+"""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from quarterdeck.config import CoordinatorSettings, WorkerSettings, load_coordinator, load_worker
+
+if TYPE_CHECKING:
+    from quarterdeck.crew.guard import Guard
+
+
+def run_coordinator(config: Path | None, flags: Mapping[str, object], lifeline: int | None) -> NoReturn:
+    settings = load_coordinator(config, flags)
+    _begin(settings, "coordinator")
+    from quarterdeck.coordinator.process import Coordinator  # noqa: PLC0415 - see above
+    from quarterdeck.crew.lifecycle import leave, run_process  # noqa: PLC0415
+    from quarterdeck.stores.data_folder import DataFolder  # noqa: PLC0415
+
+    with DataFolder(settings.data_dir) as folder:
+        process = Coordinator(settings, folder, _guard(settings))
+        code = run_process(process.run, lifeline)
+    leave(code)
+
+
+def run_worker(config: Path | None, flags: Mapping[str, object], lifeline: int | None) -> NoReturn:
+    settings = load_worker(config, flags)
+    _begin(settings, "worker")
+    from quarterdeck.crew.lifecycle import leave, run_process  # noqa: PLC0415 - see above
+    from quarterdeck.stores.data_folder import DataFolder  # noqa: PLC0415
+    from quarterdeck.worker.process import Worker  # noqa: PLC0415
+
+    with DataFolder(settings.data_dir) as folder:
+        process = Worker(settings, folder, _guard(settings))
+        code = run_process(process.run, lifeline)
+    leave(code)
+
+
+def _begin(settings: CoordinatorSettings | WorkerSettings, role: str) -> None:
+    from quarterdeck.telemetry.logs import configure  # noqa: PLC0415 - see above
+    from quarterdeck.telemetry.traces import configure_tracing  # noqa: PLC0415
+
+    log_format = settings.log_format
+    if log_format == "auto":
+        log_format = "console" if sys.stderr.isatty() else "json"
+    configure(log_format, settings.log_level, role=role)
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # what its core says at `info` is no record, and for nobody
+    configure_tracing(f"quarterdeck-{role}")
+
+
+def _guard(settings: CoordinatorSettings | WorkerSettings) -> "Guard":
+    from quarterdeck.crew.guard import Guard  # noqa: PLC0415 - see above
+
+    return Guard.load(
+        tls_certificate=settings.tls_certificate,
+        tls_key=settings.tls_key,
+        tls_authority=settings.tls_authority,
+        token_file=settings.token_file,
+        insecure=settings.insecure,
+    )

@@ -1,0 +1,189 @@
+"""The border to pyarrow, which has no type information: everything else here gets typed values from this module.
+
+It knows how to lay out an artifact well and how to read one with bounded memory; it does not know what an artifact is.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeAlias
+
+import pyarrow as _pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
+import pyarrow.compute as _compute  # pyright: ignore[reportMissingTypeStubs]
+import pyarrow.parquet as _parquet  # pyright: ignore[reportMissingTypeStubs]
+
+_pa: Any = _pyarrow
+_pc: Any = _compute
+_pq: Any = _parquet
+
+Schema: TypeAlias = Any
+"""A `pyarrow.Schema`."""
+RecordBatch: TypeAlias = Any
+"""A `pyarrow.RecordBatch`."""
+Table: TypeAlias = Any
+"""A `pyarrow.Table`."""
+
+_TYPES: Any = _pa.types
+_INT64: Any = _pa.int64()
+_MS: Final = {"s": (1000, 1), "ms": (1, 1), "us": (1, 1_000), "ns": (1, 1_000_000)}
+"""What to multiply and to divide a timestamp of a unit with, to have milliseconds."""
+
+# Types that Parquet itself gives back as they were; any other needs the Arrow schema beside it, some 400 bytes.
+_SELF_EXPLAINING: Final = frozenset(
+    kind.id
+    for kind in (_pa.bool_(), _pa.int32(), _pa.int64(), _pa.float32(), _pa.float64(), _pa.string(), _pa.binary())
+)
+_READ_BATCH_ROWS: Final = 65_536
+_READ_BATCH_BYTES: Final = 4 * 1024 * 1024
+"""Wide rows make smaller batches: reading holds two or three of them."""
+_READ_BUFFER_BYTES: Final = 1024 * 1024
+_THREADS_FROM_BYTES: Final = 1024 * 1024
+"""A file below this size is decoded sooner by one thread than it is spread over several."""
+
+
+class Sink(Protocol):
+    """What a Parquet file is written to."""
+
+    @property
+    def closed(self) -> bool: ...
+    def write(self, data: bytes) -> int: ...
+    def flush(self) -> None: ...
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """What the end of a Parquet file says of the whole."""
+
+    row_count: int
+    metadata: Mapping[bytes, bytes]
+    parsed: Any
+    """All of it, so that who reads the file later need not read this again."""
+
+
+class ParquetFile:
+    """A Parquet file being written, row group by row group."""
+
+    def __init__(self, sink: Sink, schema: Schema, *, tiny: bool) -> None:
+        """A tiny file is written the cheapest way: to compress a few rows takes longer than to send them."""
+        options = {"compression": "none", "use_dictionary": False} if tiny else _layout(schema)
+        self._writer: Any = _pq.ParquetWriter(
+            sink, schema, write_statistics=False, store_schema=not _is_self_explaining(schema), **options
+        )
+
+    def write(self, table: Table, rows_per_group: int) -> None:
+        self._writer.write_table(table, row_group_size=rows_per_group)
+
+    def finish(self, metadata: Mapping[str, str]) -> None:
+        self._writer.add_key_value_metadata(dict(metadata))
+        self._writer.close()
+
+
+def _layout(schema: Schema) -> dict[str, Any]:
+    """Text goes by dictionary, whole numbers by differences, fractions by bytes of equal weight: measured on search
+    results, that is written twice as fast as pyarrow's defaults, and is a third smaller."""
+    layout: dict[str, Any] = {"compression": "zstd", "compression_level": 1}
+    if len(set(schema.names)) < len(schema.names):
+        return layout  # columns are told by name
+    text: list[str] = []
+    encodings: dict[str, str] = {}
+    for field in schema:
+        kind = field.type
+        if _TYPES.is_integer(kind) or _TYPES.is_timestamp(kind):
+            encodings[field.name] = "DELTA_BINARY_PACKED"
+        elif _TYPES.is_float32(kind) or _TYPES.is_float64(kind):
+            encodings[field.name] = "BYTE_STREAM_SPLIT"
+        elif not _TYPES.is_nested(kind):
+            text.append(field.name)
+    return layout | {"use_dictionary": text or False, "column_encoding": encodings or None}
+
+
+def _is_self_explaining(schema: Schema) -> bool:
+    return schema.metadata is None and all(
+        field.type.id in _SELF_EXPLAINING and field.metadata is None for field in schema
+    )
+
+
+def table_of(batches: list[RecordBatch], schema: Schema) -> Table:
+    return _pa.Table.from_batches(batches, schema)
+
+
+class TimeRange:
+    """The first and the last time in a column, in milliseconds; 0 and 0 when there is no column, or no time in it."""
+
+    def __init__(self, schema: Schema, column: str | None) -> None:
+        """Raises `ValueError` for a column that is not there, or holds no times."""
+        self._index: int | None = None
+        self._min: int | None = None
+        self._max: int | None = None
+        self._is_int = True
+        self._scale = (1, 1)
+        if column is None:
+            return
+        index: int = schema.get_field_index(column)
+        if index < 0:
+            raise ValueError(f"there is no column {column!r}, or more than one: the columns are {schema.names}")
+        kind = schema.field(index).type
+        self._is_int = bool(kind == _INT64)
+        if not self._is_int:
+            if not _TYPES.is_timestamp(kind):
+                raise ValueError(f"column {column!r} is {kind}: a time is int64 in milliseconds, or a timestamp")
+            self._scale = _MS[kind.unit]
+        self._index = index
+
+    def add(self, table: Table) -> None:
+        if self._index is None:
+            return
+        column = table.column(self._index)
+        found = _pc.min_max(column if self._is_int else column.cast(_INT64))
+        low: int | None = found["min"].as_py()
+        if low is None:  # nulls only
+            return
+        high: int = found["max"].as_py()
+        self._min = low if self._min is None else min(self._min, low)
+        self._max = high if self._max is None else max(self._max, high)
+
+    @property
+    def min_ts(self) -> int:
+        return self._in_ms(self._min)
+
+    @property
+    def max_ts(self) -> int:
+        return self._in_ms(self._max)
+
+    def _in_ms(self, value: int | None) -> int:
+        times, by = self._scale
+        return 0 if value is None else value * times // by
+
+
+def read_footer(source: bytes | Path) -> Footer:
+    """Raises `ValueError` when it is no Parquet file."""
+    try:
+        with _opened(source) as handle:
+            found = _pq.ParquetFile(handle).metadata
+            return Footer(found.num_rows, found.metadata or {}, found)
+    except _pa.ArrowException as error:
+        raise ValueError(str(error)) from error
+    except OSError as error:
+        if error.errno is not None:
+            raise  # the system's word, not pyarrow's about what it read
+        raise ValueError(str(error)) from error
+
+
+def read_batches(source: bytes | Path, footer: Footer, size_bytes: int) -> Iterator[RecordBatch]:
+    """One batch after the other, with memory for a few of them, whatever the size of the file."""
+    with _opened(source) as handle:
+        # Not pre-buffered: pyarrow would then hold all that it will ever read.
+        file = _pq.ParquetFile(handle, metadata=footer.parsed, buffer_size=_READ_BUFFER_BYTES, pre_buffer=False)
+        threads = size_bytes >= _THREADS_FROM_BYTES
+        yield from file.iter_batches(batch_size=_batch_rows(footer), use_threads=threads)
+
+
+def _batch_rows(footer: Footer) -> int:
+    groups = (footer.parsed.row_group(at) for at in range(footer.parsed.num_row_groups))
+    size_bytes = sum(group.total_byte_size for group in groups)
+    return max(1, min(_READ_BATCH_ROWS, footer.row_count * _READ_BATCH_BYTES // max(1, size_bytes)))
+
+
+def _opened(source: bytes | Path) -> Any:
+    return _pa.BufferReader(source) if isinstance(source, bytes) else _pa.OSFile(str(source))

@@ -1,0 +1,24 @@
+"""Blocking work away from the event loop, that is over when the wait for it is over."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+async def in_thread(function: Callable[[], T]) -> T:
+    """Runs it in a thread. Canceled, it waits for the function to end before it passes the cancel on: whoever cleans up
+    then knows that no thread still uses what is cleaned up. A result that comes too late is lost, so a function that
+    acquires something keeps it where the one who cleans up finds it."""
+    running = asyncio.get_running_loop().run_in_executor(None, function)
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        while not running.done():
+            with suppress(asyncio.CancelledError):  # a second cancel changes nothing: the first is passed on below
+                await asyncio.wait([running])
+        if not running.cancelled():
+            running.exception()  # seen: what was canceled may fail, and nobody waits to hear of it
+        raise

@@ -1,0 +1,373 @@
+"""From what the machines did to what is measured. Both meters are observers: they see every step and change nothing."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Final
+
+from quarterdeck.control.conversation import DOES_NOT_READ
+from quarterdeck.core.ids import QueryId, SessionId, WorkerId
+from quarterdeck.core.workcoord import messages as m
+from quarterdeck.core.workcoord.coordinator import CoordinatorMachine
+from quarterdeck.core.workcoord.coordinator import effects as cef
+from quarterdeck.core.workcoord.coordinator import events as cev
+from quarterdeck.core.workcoord.coordinator.tables import WorkerState, WorkState, WorkTrigger
+from quarterdeck.core.workcoord.model import AttemptId, WorkKind
+from quarterdeck.core.workcoord.worker import WorkerMachine
+from quarterdeck.core.workcoord.worker import effects as wef
+from quarterdeck.core.workcoord.worker import events as wev
+from quarterdeck.crew.ports import Clock
+from quarterdeck.telemetry.metrics import (
+    REASSIGNMENTS,
+    CoordinatorMetrics,
+    DisconnectReason,
+    Exemplar,
+    RemovalReason,
+    WorkerMetrics,
+    error_code,
+    exemplar,
+)
+
+_PEERS_KEPT: Final = 10_000
+"""Of so many peers that are away it is remembered when they left."""
+
+_REASSIGNMENTS: Final = {f"retried: {trigger}": reason for trigger, reason in REASSIGNMENTS.items()}
+"""By the names under which the machine counts them."""
+_GIVE_UP: Final = (WorkState.PENDING, WorkTrigger.GIVE_UP)
+
+
+def _of(attempt: AttemptId) -> Exemplar:
+    return exemplar(attempt.key.query_id, attempt.key.work_id)
+
+
+def _about(event: cev.Event) -> Exemplar | None:
+    """The one attempt whose end the event tells; None where it may be that of several."""
+    match event:
+        case cev.FetchFailed(attempt):
+            return _of(attempt)
+        case cev.MessageReceived(
+            _, m.WorkRejected(attempt) | m.WorkReturned(attempt) | m.WorkFailed(attempt) | m.ArtifactLost(attempt)
+        ):
+            return _of(attempt)
+        case _:
+            return None
+
+
+class Peers:
+    """Who is here and who is away, to tell how long it took until somebody was back."""
+
+    def __init__(self) -> None:
+        self._here: Counter[str] = Counter()
+        """How many sessions with each: a new one may begin before the end of the old one is noticed."""
+        self._left_at: dict[str, float] = {}
+
+    def came(self, peer: str, now: float) -> float | None:
+        """How long it was away; None for one that was not here before, or never left."""
+        self._here[peer] += 1
+        left_at = self._left_at.pop(peer, None)
+        return None if left_at is None else now - left_at
+
+    def left(self, peer: str, now: float) -> None:
+        self._here[peer] -= 1
+        if self._here[peer]:
+            return
+        del self._here[peer]
+        if len(self._left_at) >= _PEERS_KEPT:
+            del self._left_at[next(iter(self._left_at))]
+        self._left_at[peer] = now
+
+
+@dataclass(slots=True)
+class _Session:
+    worker_id: WorkerId
+    unanswered: set[AttemptId] = field(default_factory=set[AttemptId])
+    """Assignments of which the worker has not said whether it takes them."""
+
+
+class CoordinatorMeter:
+    def __init__(self, metrics: CoordinatorMetrics, machine: CoordinatorMachine, clock: Clock) -> None:
+        self._metrics = metrics
+        self._machine = machine
+        self._clock = clock
+        self._now = 0.0
+        self._sessions: dict[SessionId, _Session] = {}
+        self._peers = Peers()
+        self._asked_at: dict[QueryId, float] = {}
+        self._waiting: set[QueryId] = set()
+        """Queries that have had no result yet."""
+        self._fetching_since: dict[AttemptId, float] = {}
+        self._retried = dict.fromkeys(_REASSIGNMENTS, 0)
+        self._given_up = 0
+        self._protocol_errors = 0
+
+    def stepped(self, event: cev.Event, effects: list[cef.Effect]) -> None:
+        now = self._now = max(self._now, self._clock.now())
+        match event:
+            case cev.MessageReceived(session_id, message):
+                self._heard(session_id, message)
+            case cev.FetchSucceeded(attempt):
+                self._fetched(attempt, cef.Outcome.SUCCEEDED, now)
+            case cev.FetchFailed(attempt):
+                self._fetched(attempt, cef.Outcome.FAILED, now)
+            case cev.QueryOpened(query_id):
+                self._asked_at[query_id] = now
+                self._waiting.add(query_id)
+            case cev.SessionOpened(session_id, register):
+                self._opened(session_id, register.worker.worker_id, now)
+            case cev.SessionLost(session_id, reason):
+                self._closed(session_id, self._why_lost(reason), now)
+            case _:
+                pass
+        for effect in effects:
+            self._done(effect, now)
+        self._count_reassignments(event)
+        self._protocol_errors = self._machine.counters.get("protocol_errors", 0)
+
+    def _heard(self, session_id: SessionId, message: m.WorkerMessage) -> None:
+        """An answer counts once, for an assignment that was given on a session which still lasts."""
+        match message:
+            case m.WorkAccepted(attempt) if self._is_answer(session_id, attempt):
+                self._metrics.scheduling.accepted.inc(1, _of(attempt))
+            case m.WorkRejected(attempt, reason) if self._is_answer(session_id, attempt):
+                self._metrics.scheduling.rejected[reason].inc(1, _of(attempt))
+            case _:
+                pass
+
+    def _is_answer(self, session_id: SessionId, attempt: AttemptId) -> bool:
+        session = self._sessions.get(session_id)
+        if session is None or attempt not in session.unanswered:
+            return False
+        session.unanswered.remove(attempt)
+        return True
+
+    def _count_reassignments(self, event: cev.Event) -> None:
+        """The machine counts attempts that ended for a reason; what it has counted since the last look is told on.
+
+        It counts those too after which the work was given up. They are not told: such a work waits for nobody. All
+        that a step counts has one reason, so it does not matter which of them they are taken from.
+        """
+        counters = self._machine.counters
+        given_up = self._machine.moves.get(_GIVE_UP, 0) - self._given_up
+        self._given_up += given_up
+        for name, reason in _REASSIGNMENTS.items():
+            more = counters.get(name, 0) - self._retried[name]
+            if more:
+                self._retried[name] += more
+                again = max(0, more - given_up)
+                given_up -= more - again
+                self._metrics.scheduling.reassigned[reason].inc(again, _about(event) if again else None)
+
+    def _done(self, effect: cef.Effect, now: float) -> None:
+        match effect:
+            case cef.SendToWorker(session_id, m.AssignWork() as assignment):
+                self._assigned(session_id, assignment, now)
+            case cef.FetchArtifact(attempt):
+                self._fetching_since[attempt] = now
+            case cef.CancelFetch(attempt):
+                self._fetched(attempt, cef.Outcome.CANCELED, now)
+            case cef.DeliverResult(attempt):
+                self._delivered(attempt, now)
+            case cef.EndQuery():
+                self._ended(effect, now)
+            case cef.CloseSession(session_id, reason):
+                self._closed(session_id, DisconnectReason(reason.value), now)
+            case cef.ReportRoundTrip(_, round_trip_s):
+                self._metrics.control.heartbeat_rtt.observe(round_trip_s)
+            case _:
+                pass
+
+    def _assigned(self, session_id: SessionId, assignment: m.AssignWork, now: float) -> None:
+        session = self._sessions.get(session_id)
+        if session is not None:  # else the session ended in this very step
+            session.unanswered.add(assignment.attempt)
+        key = assignment.spec.key
+        query = self._machine.ledger.query(key.query_id)
+        work = None if query is None else query.works.get(key)
+        # A query that is gone ended later in this step: the loss of a worker gave the work to another, and another work
+        # failed for good. So this one had not waited at all.
+        waited_s = 0.0 if work is None else now - work.since
+        self._metrics.scheduling.assignment.observe(max(0.0, waited_s), _of(assignment.attempt))
+
+    def fetch_began(self, attempt: AttemptId) -> None:
+        """The fetcher's word that a fetch has its place and asks for the first byte."""
+        since = self._fetching_since.get(attempt)
+        if since is not None:
+            self._metrics.fetching.ready_to_fetch.observe(max(0.0, self._clock.now() - since), _of(attempt))
+
+    def _fetched(self, attempt: AttemptId, outcome: cef.Outcome, now: float) -> None:
+        since = self._fetching_since.pop(attempt, None)
+        if since is not None:
+            self._metrics.fetching.fetch[outcome].observe(max(0.0, now - since), _of(attempt))
+
+    def _delivered(self, attempt: AttemptId, now: float) -> None:
+        query_id = attempt.key.query_id
+        if query_id in self._waiting:
+            self._waiting.discard(query_id)
+            self._metrics.queries.first_result.observe(now - self._asked_at[query_id], exemplar(query_id))
+
+    def _ended(self, effect: cef.EndQuery, now: float) -> None:
+        query_id = effect.query_id
+        self._waiting.discard(query_id)
+        asked_at = self._asked_at.pop(query_id, now)
+        self._metrics.queries.latency[effect.outcome].observe(now - asked_at, exemplar(query_id))
+        if effect.error is not None:
+            self._metrics.queries.errors[error_code(effect.error.code)].inc(1, exemplar(query_id))
+
+    def _opened(self, session_id: SessionId, worker_id: WorkerId, now: float) -> None:
+        if self._machine.roster.session(session_id) is None:
+            return  # refused
+        self._sessions[session_id] = _Session(worker_id)
+        away_s = self._peers.came(worker_id, now)
+        if away_s is not None:
+            self._metrics.control.reconnect.observe(away_s)
+
+    def _why_lost(self, reason: str) -> DisconnectReason:
+        """The driver has counted a peer that broke the rules of the conversation just before it tells of the end."""
+        if self._machine.counters["protocol_errors"] > self._protocol_errors:
+            return DisconnectReason.PROTOCOL
+        return DisconnectReason.NOT_READING if reason == DOES_NOT_READ else DisconnectReason.CONNECTION_LOST
+
+    def _closed(self, session_id: SessionId, reason: DisconnectReason, now: float) -> None:
+        """The first word on a session's end counts: we close it, or it breaks, and then the other follows."""
+        session = self._sessions.pop(session_id, None)
+        if session is None and reason is not DisconnectReason.REFUSED:
+            return
+        self._metrics.control.disconnects[reason].inc()
+        if session is not None:
+            self._peers.left(session.worker_id, now)
+
+    def works_by_state(self) -> Counter[WorkState]:
+        """Of all open queries. Linear in their works: for a scrape."""
+        return Counter(work.state for query in self._machine.ledger.queries() for work in query.works.values())
+
+    def workers_by_state(self) -> Counter[WorkerState]:
+        return Counter(session.state for session in self._machine.roster.sessions())
+
+
+def oldest_wait_s(machine: CoordinatorMachine, now: float) -> float:
+    """How long the work that waits longest has waited; 0 when none does. Linear in the number of queries.
+
+    By the clock: the machine's own figure is as old as its last step, and with no worker there it may take none.
+    """
+    since = min((each for query in machine.ledger.queries() if (each := query.oldest_since) is not None), default=now)
+    return max(0.0, now - since)
+
+
+class WorkerMeter:
+    def __init__(self, metrics: WorkerMetrics, machine: WorkerMachine, clock: Clock) -> None:
+        self._metrics = metrics
+        self._machine = machine
+        self._clock = clock
+        self._now = 0.0
+        self._accepted_at: dict[AttemptId, float] = {}
+        """Of attempts that wait for a slot."""
+        self._running: dict[AttemptId, tuple[WorkKind, float]] = {}
+        self._stopping: dict[AttemptId, float] = {}
+        self._kept: dict[AttemptId, RemovalReason | None] = {}
+        """Artifacts that are there; None while somebody waits for one, then why nobody does."""
+        self._sessions: dict[SessionId, str] = {}
+        self._peers = Peers()
+        self._protocol_errors = 0
+
+    def stepped(self, event: wev.Event, effects: list[wef.Effect]) -> None:
+        now = self._now = max(self._now, self._clock.now())
+        match event:
+            case wev.ExecutionSucceeded(attempt):
+                self._ran(attempt, cef.Outcome.SUCCEEDED, now)
+                self._kept[attempt] = None
+            case wev.ExecutionFailed(attempt):
+                self._ran(attempt, cef.Outcome.FAILED, now)
+            case wev.ExecutionStopped(attempt):
+                self._ran(attempt, cef.Outcome.CANCELED, now)
+            case wev.SessionOpened(registered):
+                self._opened(registered, now)
+            case wev.SessionLost(session_id):
+                # As above, the driver counts a peer that broke the rules just before.
+                broke = self._machine.counters["protocol_errors"] > self._protocol_errors
+                reason = DisconnectReason.PROTOCOL if broke else DisconnectReason.CONNECTION_LOST
+                self._closed(session_id, reason, now)
+            case _:
+                pass
+        for effect in effects:
+            self._done(effect, event, effects, now)
+        if len(self._accepted_at) > self._machine.queued:
+            self._forget_orphans()
+        self._protocol_errors = self._machine.counters.get("protocol_errors", 0)
+
+    def _done(self, effect: wef.Effect, event: wev.Event, effects: list[wef.Effect], now: float) -> None:
+        match effect:
+            case wef.SendToCoordinator(_, m.WorkAccepted(attempt)):
+                self._accepted_at[attempt] = now
+            case wef.StartExecution(attempt, spec):
+                self._running[attempt] = (spec.kind, now)
+                waited_s = now - self._accepted_at.pop(attempt)
+                self._metrics.execution.task_wait.observe(waited_s, _of(attempt))
+            case wef.StopExecution(attempt):
+                self._stopping[attempt] = now
+            case wef.ReleaseResult(attempt):
+                self._kept[attempt] = RemovalReason.ACKNOWLEDGED if _is_ack(event) else RemovalReason.CANCELED
+            case wef.DropResult(attempt):
+                reason = self._kept.pop(attempt) or _why_dropped(event, effects)
+                self._metrics.artifacts.removed[reason].inc(1, _of(attempt))
+            case wef.CloseSession(session_id):
+                self._closed(session_id, _why_closed(session_id, event, effects), now)
+            case _:
+                pass
+
+    def _ran(self, attempt: AttemptId, outcome: cef.Outcome, now: float) -> None:
+        kind, since = self._running.pop(attempt)
+        stopped_at = self._stopping.pop(attempt, None)
+        if stopped_at is not None:
+            outcome = cef.Outcome.CANCELED
+            self._metrics.execution.cancel.observe(now - stopped_at, _of(attempt))
+        self._metrics.execution.task_runtime[kind, outcome].observe(now - since, _of(attempt))
+
+    def _forget_orphans(self) -> None:
+        """What waited for a slot and no longer does was returned, canceled, or lost its session; nobody is told of the
+        last."""
+        there = {attempt.attempt_id for attempt in self._machine.attempts()}
+        for attempt in [attempt for attempt in self._accepted_at if attempt not in there]:
+            del self._accepted_at[attempt]
+
+    def _opened(self, registered: m.Registered, now: float) -> None:
+        self._sessions[registered.session_id] = registered.coordinator_id
+        away_s = self._peers.came(registered.coordinator_id, now)
+        if away_s is not None:
+            self._metrics.control.reconnect.observe(away_s)
+
+    def _closed(self, session_id: SessionId, reason: DisconnectReason, now: float) -> None:
+        coordinator_id = self._sessions.pop(session_id, None)
+        if coordinator_id is not None:
+            self._metrics.control.disconnects[reason].inc()
+            self._peers.left(coordinator_id, now)
+
+
+def _is_ack(event: wev.Event) -> bool:
+    return isinstance(event, wev.MessageReceived) and isinstance(event.message, m.ArtifactAck)
+
+
+def _why_dropped(event: wev.Event, effects: list[wef.Effect]) -> RemovalReason:
+    """Of an artifact that somebody was still to fetch."""
+    match event:
+        case wev.ResultEvicted():
+            return RemovalReason.EVICTED
+        case wev.TimePassed() if not any(isinstance(effect, wef.FinishDrain) for effect in effects):
+            return RemovalReason.EXPIRED
+        case _:
+            return RemovalReason.CANCELED
+
+
+def _why_closed(session_id: SessionId, event: wev.Event, effects: list[wef.Effect]) -> DisconnectReason:
+    """The machine's effect does not say it in a word."""
+    for effect in effects:
+        match effect:
+            case wef.SendToCoordinator(told, m.Goodbye()) if told == session_id:
+                return DisconnectReason.GOODBYE
+            case _:
+                pass
+    match event:
+        case wev.MessageReceived(_, m.Goodbye()):
+            return DisconnectReason.GOODBYE
+        case wev.MessageReceived():
+            return DisconnectReason.PROTOCOL
+        case _:
+            return DisconnectReason.SILENT

@@ -1,0 +1,123 @@
+"""What became of each query, for whoever asked and for people who look: how much was done, by whom, how often again.
+
+It is an observer of the coordinator's machine. It remembers the queries that run, and the last ones that ended.
+"""
+
+from collections import Counter, OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from quarterdeck.core.ids import QueryId, WorkerId
+from quarterdeck.core.workcoord.coordinator import effects as ef
+from quarterdeck.core.workcoord.coordinator import events as ev
+from quarterdeck.core.workcoord.messages import AssignWork
+from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError
+from quarterdeck.crew.ports import Clock
+
+KEPT: Final = 256
+"""Queries that have ended and are still remembered."""
+
+
+@dataclass(slots=True)
+class QuerySummary:
+    """One query, as far as it has got."""
+
+    query_id: QueryId
+    opened_at: float
+    works: int = 0
+    delivered: int = 0
+    attempts: int = 0
+    by_worker: Counter[WorkerId] = field(default_factory=Counter[WorkerId])
+    """How many of its results came from whom."""
+    rows: int = 0
+    artifact_bytes: int = 0
+    first_result_s: float | None = None
+    ended_s: float | None = None
+    outcome: ef.Outcome | None = None
+    error: WorkError | None = None
+
+    def document(self) -> dict[str, object]:
+        """As JSON has it."""
+        return {
+            "query_id": self.query_id,
+            "state": self.outcome or "running",
+            "works": self.works,
+            "delivered": self.delivered,
+            "attempts": self.attempts,
+            "by_worker": dict(self.by_worker),
+            "rows": self.rows,
+            "artifact_bytes": self.artifact_bytes,
+            "first_result_s": self.first_result_s,
+            "duration_s": self.ended_s,
+            "error": None if self.error is None else {"code": self.error.code, "message": self.error.message},
+        }
+
+
+class Summaries:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._running: dict[QueryId, QuerySummary] = {}
+        self._ended: OrderedDict[QueryId, QuerySummary] = OrderedDict()
+        self._artifacts: dict[AttemptId, tuple[WorkerId, Artifact]] = {}
+        """Being fetched."""
+
+    def __iter__(self) -> Iterator[QuerySummary]:
+        """Running ones first, then those that ended, the latest first."""
+        yield from self._running.values()
+        yield from reversed(self._ended.values())
+
+    def find(self, query_id: QueryId) -> QuerySummary | None:
+        return self._running.get(query_id) or self._ended.get(query_id)
+
+    def stepped(self, event: ev.Event, effects: list[ef.Effect]) -> None:
+        match event:
+            case ev.QueryOpened(query_id):
+                self._running[query_id] = QuerySummary(query_id, self._clock.now())
+            case ev.WorkSubmitted(spec) | ev.WorkRestored(spec):
+                summary = self._running.get(spec.key.query_id)
+                if summary is not None and not any(isinstance(effect, ef.RefuseWork) for effect in effects):
+                    summary.works += 1
+            case ev.FetchFailed(attempt):
+                self._artifacts.pop(attempt, None)
+            case _:
+                pass
+        for effect in effects:
+            self._done(effect)
+
+    def _done(self, effect: ef.Effect) -> None:
+        match effect:
+            case ef.SendToWorker(_, AssignWork() as assignment):
+                summary = self._running.get(assignment.spec.key.query_id)
+                if summary is not None:
+                    summary.attempts += 1
+            case ef.FetchArtifact(attempt, worker_id, artifact):
+                self._artifacts[attempt] = (worker_id, artifact)
+            case ef.CancelFetch(attempt) | ef.DropResult(attempt):
+                self._artifacts.pop(attempt, None)
+            case ef.DeliverResult(attempt):
+                self._delivered(attempt)
+            case ef.EndQuery(query_id, outcome, error):
+                self._end(query_id, outcome, error)
+            case _:
+                pass
+
+    def _delivered(self, attempt: AttemptId) -> None:
+        worker_id, artifact = self._artifacts.pop(attempt)
+        summary = self._running[attempt.key.query_id]
+        summary.delivered += 1
+        summary.by_worker[worker_id] += 1
+        summary.rows += artifact.row_count
+        summary.artifact_bytes += artifact.size_bytes
+        if summary.first_result_s is None:
+            summary.first_result_s = self._clock.now() - summary.opened_at
+
+    def _end(self, query_id: QueryId, outcome: ef.Outcome, error: WorkError | None) -> None:
+        summary = self._running.pop(query_id)
+        summary.ended_s = self._clock.now() - summary.opened_at
+        summary.outcome = outcome
+        summary.error = error
+        self._ended[query_id] = summary
+        self._ended.move_to_end(query_id)
+        if len(self._ended) > KEPT:
+            self._ended.popitem(last=False)

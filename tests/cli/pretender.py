@@ -1,0 +1,49 @@
+"""A child that starts in no time and behaves as it is told: `--mode` says how."""
+
+import argparse
+import json
+import os
+import select
+import signal
+import sys
+from pathlib import Path
+
+
+def _end_well(_number: int, _frame: object) -> None:
+    sys.exit(0)
+
+
+def _end_badly(_number: int, _frame: object) -> None:
+    sys.exit(124)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--mode", required=True)
+    parser.add_argument("--data-dir", type=Path, required=True)
+    parser.add_argument("--lifeline", type=int, required=True)
+    given = parser.parse_args()
+    data_dir: Path = given.data_dir
+    data_dir.mkdir(exist_ok=True)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN if given.mode == "stubborn" else _end_well)
+    match given.mode:
+        case "refused":
+            sys.stderr.write('{"event": "something"}\nquarterdeck: the port is busy: somebody has it; take another\n')
+            return 69
+        case "broken":
+            sys.stderr.write("Traceback\n  somewhere\nZeroDivisionError: division by zero\n")
+            return 1
+        case "unclean":
+            signal.signal(signal.SIGTERM, _end_badly)
+        case _:
+            pass
+    if given.mode != "silent":
+        part = data_dir / "part"
+        part.write_text(json.dumps({"pid": os.getpid(), "http": "http://127.0.0.1:1", "arguments": sys.argv[1:]}))
+        part.replace(data_dir / "addresses.json")
+    select.select([given.lifeline], [], [])
+    (data_dir / "cut loose").touch()
+    return 0
+
+
+sys.exit(main())

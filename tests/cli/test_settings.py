@@ -1,0 +1,177 @@
+"""Settings from the command line: how `--set` is read, and what is said of those that are wrong."""
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from quarterdeck.cli.crew_plan import CrewPlan, CrewRequest
+from quarterdeck.cli.main import app
+from quarterdeck.cli.options import merge_flags, parse_settings
+from quarterdeck.config import InvalidSettingsError
+from quarterdeck.config.host import cores, memory_bytes
+
+
+def run(*arguments: str, **environment: str) -> Result:
+    return CliRunner().invoke(app, arguments, env=environment)
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+# How --set is read
+
+
+def test_a_setting_is_a_name_and_a_value() -> None:
+    assert parse_settings(["log-level=debug", "token_file=a=b"]) == {"log_level": "debug", "token_file": "a=b"}
+    assert parse_settings(None) == {}
+
+
+def test_a_dot_goes_one_level_down() -> None:
+    assert parse_settings(["s3.region=r", "s3.endpoint=e"]) == {"s3": {"region": "r", "endpoint": "e"}}
+
+
+@pytest.mark.parametrize("text", ["slots", "=3", " =3"])
+def test_what_is_no_setting_is_an_error_of_use(text: str) -> None:
+    with pytest.raises(typer.BadParameter):
+        parse_settings([text])
+    for command in ("worker", "coordinator", "up"):
+        result = run(command, "--set", text)
+        assert result.exit_code == 2
+        assert "is not NAME=VALUE" in result.stderr
+
+
+def test_a_flag_of_its_own_counts_before_set_and_one_that_was_not_given_does_not_count() -> None:
+    assert merge_flags({"slots": "2", "node": "n"}, slots=3, node=None) == {"slots": 3, "node": "n"}
+
+
+# What is said of wrong ones
+
+
+def test_a_wrong_value_is_told_with_its_name_and_what_is_allowed() -> None:
+    result = run("worker", "--set", "slots=zero")
+    assert result.exit_code == 65
+    first, problem, last = result.stderr.splitlines()
+    assert first == "quarterdeck: the worker was not started, because its settings are wrong:"
+    assert problem.startswith("  - worker.slots is 'zero' (")
+    assert problem.endswith("; allowed is a whole number from 1")
+    assert "docs/configuration.md" in last
+
+
+def test_a_wrong_value_in_the_environment_is_told_with_the_name_of_the_variable() -> None:
+    result = run("worker", QUARTERDECK_WORKER_SLOTS="-1")
+    assert result.exit_code == 65
+    assert "worker.slots is '-1' (the environment variable QUARTERDECK_WORKER_SLOTS)" in result.stderr
+
+
+def test_unknown_names_in_a_file_are_told_with_their_lines_all_at_once(elsewhere: Path) -> None:
+    (elsewhere / "crew.yaml").write_text("worker:\n  slotz: 3\ncaptain: 1\n")
+    result = run("worker", "--config", "crew.yaml")
+    assert result.exit_code == 65
+    assert "  - captain is no section (crew.yaml, line 3); there are coordinator and worker\n" in result.stderr
+    assert "  - worker.slotz is no setting (crew.yaml, line 2); did you mean slots?\n" in result.stderr
+
+
+def test_a_nested_setting_reaches_the_process() -> None:
+    result = run("coordinator", "--set", "s3.endpoint=http://127.0.0.1:1")
+    assert result.exit_code == 65
+    assert "an endpoint without TLS takes s3.allow_http" in result.stderr
+
+
+# A whole crew
+
+
+def plan(workers: int | None = 3, **fields: Any) -> CrewPlan:
+    return CrewPlan.of(CrewRequest(workers, Path("data"), **fields))
+
+
+def values_of(arguments: list[str], flag: str) -> list[str]:
+    return [value for name, value in pairwise(arguments) if name == flag]
+
+
+def test_workers_of_a_crew_have_names_and_folders_of_their_own_and_join_the_coordinator(elsewhere: Path) -> None:
+    crew = plan()
+    assert crew.worker_names == ["worker-1", "worker-2", "worker-3"]
+    assert crew.folder_of("worker-2") == elsewhere / "data" / "worker-2"
+    arguments = crew.worker_arguments("worker-2", "127.0.0.1:7071")
+    assert arguments[0] == "worker"
+    assert values_of(arguments, "--join") == ["127.0.0.1:7071"]
+    assert values_of(arguments, "--http-port") == ["0"]
+    assert "worker_id=worker-2" in values_of(arguments, "--set")
+
+
+def test_workers_share_the_cores_and_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quarterdeck.cli.crew_plan.cores", lambda: 8)
+    monkeypatch.setattr("quarterdeck.cli.crew_plan.memory_bytes", lambda: 3000)
+    crew = plan()
+    assert crew.workers == 3
+    sets = [values_of(crew.worker_arguments(name, "h:1"), "--set") for name in crew.worker_names]
+    assert [next(text for text in given if text.startswith("slots=")) for given in sets] == [
+        "slots=3",
+        "slots=3",
+        "slots=2",
+    ]
+    assert all("memory_bytes=1000" in given for given in sets)
+    assert plan(workers=None).workers == 8
+
+
+def test_a_crew_has_at_least_two_workers_and_each_a_slot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quarterdeck.cli.crew_plan.cores", lambda: 1)
+    crew = plan(workers=None)
+    assert crew.workers == 2
+    assert "slots=1" in values_of(crew.worker_arguments("worker-2", "h:1"), "--set")
+    assert cores() >= 1 <= memory_bytes()
+
+
+def test_what_somebody_has_set_is_not_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUARTERDECK_WORKER_MEMORY_BYTES", "8GiB")
+    given = values_of(plan(settings=["worker.slots=7"]).worker_arguments("worker-1", "h:1"), "--set")
+    assert [text for text in given if text.startswith(("slots", "memory"))] == ["slots=7"]
+
+
+def test_settings_go_to_those_that_have_them() -> None:
+    crew = plan(settings=["log_level=debug", "wait_limit_s=3", "worker.log_format=json"])
+    coordinator = values_of(crew.coordinator_arguments(), "--set")
+    worker = values_of(crew.worker_arguments("worker-1", "h:1"), "--set")
+    assert coordinator == ["log_level=debug", "wait_limit_s=3", "log_format=console"]
+    assert worker[:2] == ["log_level=debug", "log_format=json"]
+    assert "log_format=console" not in worker
+    assert crew.coordinator.wait_limit_s == 3
+
+
+def test_a_coordinator_that_is_started_again_keeps_its_ports() -> None:
+    crew = plan(http_port=0)
+    assert values_of(crew.coordinator_arguments(), "--http-port") == ["0"]
+    again = crew.coordinator_arguments({"http": "http://127.0.0.1:4567", "control": "127.0.0.1:4568"})
+    assert values_of(again, "--http-port") == ["4567"]
+    assert values_of(again, "--control-port") == ["4568"]
+
+
+def test_a_coordinator_that_listens_everywhere_is_joined_on_this_machine() -> None:
+    assert values_of(plan().worker_arguments("worker-1", "0.0.0.0:7071"), "--join") == ["127.0.0.1:7071"]
+
+
+def test_mistakes_in_the_settings_of_a_crew_are_told_before_anything_is_started(elsewhere: Path) -> None:
+    result = run(
+        "up", "--set", "slotz=1", "--set", "worker.wait_limit_s=2", "--set", "http_port=1", "--set", "join=x:1"
+    )
+    assert result.exit_code == 65
+    assert "  - slotz is no setting (--set slotz=1); did you mean slots?\n" in result.stderr
+    assert "  - wait_limit_s is no setting (--set worker.wait_limit_s=2)" in result.stderr
+    assert "  - http_port is not for --set here: the coordinator's is --http-port" in result.stderr
+    assert "  - join is not for --set here" in result.stderr
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_a_wrong_value_for_a_crew_is_told_before_anything_is_started(elsewhere: Path) -> None:
+    with pytest.raises(InvalidSettingsError, match=r"worker\.slots is 'zero'"):
+        plan(settings=["slots=zero"])
+    result = run("up", "--set", "slots=zero")
+    assert result.exit_code == 65
+    assert list(elsewhere.iterdir()) == []

@@ -1,0 +1,98 @@
+"""One coordinator and four workers for all tests of a process that leave them as they were.
+
+Tests share a coordinator without meeting: each may have workers of a tenant of its own. What a test breaks, `hands`
+mends before the next one.
+"""
+
+import itertools
+import signal
+from collections.abc import Generator, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.crew import Coordinator, Crew, Member, Worker
+from tests.e2e.lake import Lake, fill
+
+FILES = 64
+"""So many that each of a few workers is the home of some, whatever the paths are."""
+FOUR = "four"
+"""The tenant of the four workers."""
+_SPARE_PLACES = 64
+"""More than a query gives out at once: a work that was lost finds credit elsewhere at once."""
+
+
+@pytest.fixture(scope="session")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    return fill(tmp_path_factory.mktemp("lake") / "files", FILES)
+
+
+@pytest.fixture(scope="session")
+def coordinator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Coordinator]:
+    with Crew(tmp_path_factory.mktemp("shared")) as crew:
+        yield crew.coordinator().wait_up()
+
+
+@pytest.fixture(scope="session")
+def four(coordinator: Coordinator, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Worker]]:
+    with Crew(tmp_path_factory.mktemp("four")) as crew:
+        yield [
+            crew.worker(f"w{number}", join=[coordinator.control], tenant=FOUR, queue_places=_SPARE_PLACES)
+            for number in range(1, 5)
+        ]
+
+
+@pytest.fixture
+def hands(coordinator: Coordinator, four: list[Worker]) -> list[Worker]:
+    """The four workers, all of them in rotation."""
+    return in_rotation(coordinator, four)
+
+
+@pytest.fixture
+def crew(tmp_path: Path) -> Iterator[Crew]:
+    """Processes that end with the test."""
+    with Crew(tmp_path) as crew:
+        yield crew
+
+
+@pytest.fixture
+def tenant(request: pytest.FixtureRequest) -> str:
+    """A name that only this test has."""
+    name: str = request.node.name  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - pytest's
+    return f"{name}-{next(_numbers)}"
+
+
+_numbers = itertools.count()
+
+
+def in_rotation(coordinator: Coordinator, workers: list[Worker]) -> list[Worker]:
+    """Starts those again that a test has ended, and waits for all of them."""
+    for worker in workers:
+        if not worker.is_running:
+            worker.start()
+        worker.send(signal.SIGCONT)
+    coordinator.wait_for(*workers)
+    return workers
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: "pytest.CallInfo[None]"
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A failed test tells what its processes wrote."""
+    report = yield
+    if report.failed and isinstance(item, pytest.Function):
+        for member in _members(item.funcargs.values()):
+            report.sections.append((f"log of {member.name}", member.log.tail()))
+    return report
+
+
+def _members(values: Iterable[Any]) -> Iterator[Member]:
+    for value in values:
+        if isinstance(value, Member):
+            yield value
+        elif isinstance(value, Crew):
+            yield from value.members
+        elif isinstance(value, list):
+            yield from (each for each in value if isinstance(each, Member))  # pyright: ignore[reportUnknownVariableType]
