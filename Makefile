@@ -23,7 +23,7 @@ demo: $(READY) ## show the crew surviving what usually breaks a query
 	@$(BIN)/quarterdeck demo
 
 test: $(READY) ## run the fast tests
-	@$(BIN)/pytest -q -n 2
+	@$(BIN)/pytest -q -n 2 --dist loadgroup
 
 check: $(READY) ## run what continuous integration runs: format, lint, types, imports, async rules, tests, coverage
 	@echo "== format" && $(BIN)/ruff format --check --quiet .
@@ -40,7 +40,7 @@ coverage: $(READY) ## fail unless tests/core reaches every branch of core
 
 soak: $(READY) ## run ten thousand simulated seeds, then the long tests, among them chaos with real processes
 	@$(BIN)/quarterdeck simulate --seeds 10000
-	@$(BIN)/pytest -q -n 2 -m soak --timeout=0
+	@$(BIN)/pytest -q -n 2 --dist loadgroup -m soak --timeout=0
 
 bench: $(READY) ## measure a step of the core, and a work's way through the crew beside dask.distributed
 	@$(BIN)/python bench/core.py

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 
@@ -11,7 +11,7 @@ from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkKind
 from quarterdeck.crew.artifacts.spool import ArtifactSpool
 from quarterdeck.crew.executors import Execution
 from quarterdeck.crew.guard import Guard
-from quarterdeck.crew.lifecycle import run_process
+from quarterdeck.crew.lifecycle import leave, run_process
 from quarterdeck.stores.data_folder import DataFolder
 from quarterdeck.telemetry.logs import configure
 from quarterdeck.telemetry.metrics import WorkerMetrics
@@ -48,7 +48,7 @@ class NoOp:
         return writer.finish()
 
 
-def main() -> int:
+def main() -> NoReturn:
     control, data_dir, lifeline = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
     configure("json", "warning")
     settings = WorkerSettings(join=(control,), data_dir=data_dir, slots=1, queue_places=31, artifact_linger_s=0.5)
@@ -58,8 +58,9 @@ def main() -> int:
 
     guard = Guard(None, None, insecure=False)
     with DataFolder(settings.data_dir) as folder:
-        return run_process(Worker(settings, folder, guard, kinds).run, lifeline)
+        code = run_process(Worker(settings, folder, guard, kinds).run, lifeline)
+    leave(code)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

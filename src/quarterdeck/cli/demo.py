@@ -192,7 +192,8 @@ class Demo:
         child.send(signal.SIGKILL)
         self._screen.killed(victim.worker_id)
         self._screen.tell(
-            f"[bold red]kill -9 {victim.worker_id}[/] (process {child.pid}), with {victim.in_flight} works in flight"
+            f"[bold red]kill -9 {victim.worker_id}[/] (process {child.pid}), "
+            f"with {counted(victim.in_flight, 'work')} in flight"
         )
         return kill
 

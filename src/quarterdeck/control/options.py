@@ -41,6 +41,7 @@ def client_options(keepalive: Keepalive) -> Sequence[tuple[str, int]]:
         # Each connection stands alone: gRPC would else share its own waiting times between them.
         ("grpc.use_local_subchannel_pool", 1),
         ("grpc.enable_retries", 0),
+        ("grpc.enable_http_proxy", 0),  # http_proxy is for the way out, and a crew is inside
         ("grpc.initial_reconnect_backoff_ms", 100),
     ]
 

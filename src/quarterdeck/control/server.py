@@ -52,13 +52,13 @@ class ControlServer:
                 self.port = self._server.add_insecure_port(address)
             else:
                 self.port = self._server.add_secure_port(address, self._credentials)
-        except RuntimeError as error:
+        except RuntimeError as error:  # gRPC does not say which of the two it is
             raise QuarterdeckError(
                 ErrorCode.UNAVAILABLE,
                 f"cannot listen on {address}",
-                str(error).splitlines()[0],
+                "another process has the port, or the address is not one of this machine's",
                 "choose another port, or stop the process that has this one",
-            ) from None
+            ) from error
         await self._server.start()
 
     async def stop(self) -> None:
