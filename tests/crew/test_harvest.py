@@ -168,6 +168,30 @@ async def test_a_query_that_ended_while_its_reader_was_busy_says_why_it_ended() 
 
 
 @played
+async def test_a_result_whose_turn_comes_after_its_query_has_failed_is_discarded() -> None:
+    port = Port()
+    await port.join(credit=2)
+    async with port.harvest([leaf("a"), leaf("b"), leaf("c")], window=2) as harvest:
+        results = harvest.results()
+        reading = asyncio.create_task(results.__anext__())
+        first, second = await port.assigned(2)
+        port.link.say(WorkReady(second, ARTIFACT))
+        await asyncio.sleep(1)
+        port.link.say(WorkReady(first, ARTIFACT))
+        await reading  # the second result waits for its turn
+        (third,) = await port.assigned(1)
+        port.link.say(WorkFailed(third, WorkError(ErrorCode.WORK_FAILED, "no", retryable=False)))
+        await settle()
+        harvest._window = Window(max_works=5, max_bytes=10_000)  # pyright: ignore[reportPrivateUsage] - room for more than is left
+        harvest._specs = iter([leaf("d")])  # pyright: ignore[reportPrivateUsage]
+        harvest._sealed = False  # pyright: ignore[reportPrivateUsage]
+        with pytest.raises(QuarterdeckError, match="no"):
+            await results.__anext__()
+    assert port.fetcher.discarded == [f"result of {second}"]
+    await port.leave()
+
+
+@played
 async def test_a_code_that_nobody_knows_is_a_failed_work() -> None:
     port = Port()
     await port.join(credit=1)
@@ -234,7 +258,7 @@ async def test_large_results_make_the_window_small() -> None:
     port.link.say(WorkReady(first[15], ARTIFACT))
     await port.assigned(2)
     await settle()
-    assert len(port.machine.ledger.query(QUERY).works) == 18  # pyright: ignore[reportOptionalMemberAccess]
+    assert len(port.machine.ledger.query(QUERY).works) == 2  # pyright: ignore[reportOptionalMemberAccess]
     reading.cancel()
     await port.leave()
 

@@ -6,13 +6,20 @@ import os
 import signal
 import sys
 import termios
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pytest
 
-from quarterdeck.crew.lifecycle import EXIT_FORCED, ForcedEnd, StopSignals
+from quarterdeck.crew.lifecycle import (
+    EXIT_FORCED,
+    EXIT_HURRIED,
+    ForcedEnd,
+    StopSignals,
+    end_task,
+    stop_if_broken,
+)
 from tests.crew.processes import PATIENCE_S, said, started
 from tests.http.asked import until
 
@@ -190,15 +197,17 @@ def test_a_thread_that_does_not_end_does_not_keep_the_process_after_its_loop_is_
 
         async def main(signals, forced_end):
             threading.Thread(target=time.sleep, args=(60,)).start()
-            forced_end.arm(0.5)
+            forced_end.arm(60)
+            main.forced_end = forced_end
             return 0
 
         code = run_process(main)
-        print("over", code, flush=True)
+        print("over", code, main.forced_end._timer.is_alive(), flush=True)
+        main.forced_end.arm(0.05)
         sys.exit(code)
     """
     with started(code) as process:
-        assert said(process) == "over 0"
+        assert said(process) == "over 0 True"
         assert process.wait(PATIENCE_S) == EXIT_FORCED
 
 
@@ -227,6 +236,76 @@ def test_a_forced_end_that_is_disarmed_never_comes() -> None:
     forced_end.arm(0.05)
     forced_end.disarm()
     forced_end.disarm()  # and no thread of it is left, which every test is asked for
+
+
+# A process that does not look at signals
+
+
+@pytest.mark.parametrize("ends, code", [("", EXIT_HURRIED), ("time.sleep(60)", EXIT_FORCED)])
+def test_a_second_signal_ends_a_process_that_does_not_look_at_them(ends: str, code: int) -> None:
+    source = f"""
+        import asyncio, sys, time
+        from quarterdeck.crew import lifecycle
+
+        async def main(signals, forced_end):
+            print("starting", flush=True)
+            try:
+                await asyncio.Event().wait()
+            finally:
+                {ends or "print('cleaned up', flush=True)"}
+
+        lifecycle._HURRY_S = 0.1
+        sys.exit(lifecycle.run_process(main))
+    """
+    with started(source) as process:
+        assert said(process) == "starting"
+        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGINT)
+        assert said(process) == ("" if ends else "cleaned up")
+        assert process.wait(PATIENCE_S) == code
+
+
+def test_a_part_that_breaks_stops_the_process_in_order_and_one_that_ends_does_not(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def broken() -> None:
+        raise ValueError("a bug")
+
+    async def ended(signals: StopSignals, coroutine: Coroutine[Any, Any, object], *, canceled: bool = False) -> bool:
+        task = asyncio.create_task(coroutine, name="driver")
+        task.add_done_callback(lambda done: stop_if_broken(done, signals))
+        if canceled:
+            await end_task(task)
+        await asyncio.wait((task,))
+        await asyncio.sleep(0)
+        return signals.first.is_set()
+
+    async def play() -> None:
+        with StopSignals() as signals:
+            assert not await ended(signals, asyncio.sleep(0))
+            assert not await ended(signals, asyncio.Event().wait(), canceled=True)
+            assert caplog.records == []
+            assert await ended(signals, broken())
+            assert not signals.second.is_set()
+
+    asyncio.run(play())
+    (record,) = caplog.records
+    assert vars(record)["fields"] == {"part": "driver", "error": "ValueError('a bug')"}
+
+
+def test_leaving_says_what_was_said_last_and_leaves_the_rest_to_the_system() -> None:
+    code = """
+        import atexit, sys
+        from quarterdeck.crew.lifecycle import leave
+
+        atexit.register(print, "the interpreter ends")
+        print("last words")
+        sys.stderr.write("last log")
+        leave(9)
+    """
+    with started(code) as process:
+        assert process.communicate(timeout=PATIENCE_S) == ("last words\n", "last log")
+        assert process.returncode == 9
 
 
 # The rest

@@ -15,17 +15,20 @@ import pytest
 from tests.e2e.crew import Coordinator, Crew, Member, Worker
 from tests.e2e.lake import Lake, fill
 
-FILES = 64
-"""So many that each of a few workers is the home of some, whatever the paths are."""
+FILES = 96
+"""So many that each of six workers is the home of several, whatever the paths are: one in a million runs has fewer than
+three for one of them."""
+ROWS = 100
+"""In each of them."""
 FOUR = "four"
 """The tenant of the four workers."""
-_SPARE_PLACES = 64
+SPARE_PLACES = 128
 """More than a query gives out at once: a work that was lost finds credit elsewhere at once."""
 
 
 @pytest.fixture(scope="session")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    return fill(tmp_path_factory.mktemp("lake") / "files", FILES)
+    return fill(tmp_path_factory.mktemp("lake") / "files", FILES, ROWS)
 
 
 @pytest.fixture(scope="session")
@@ -38,7 +41,7 @@ def coordinator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Coordinato
 def four(coordinator: Coordinator, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Worker]]:
     with Crew(tmp_path_factory.mktemp("four")) as crew:
         yield [
-            crew.worker(f"w{number}", join=[coordinator.control], tenant=FOUR, queue_places=_SPARE_PLACES)
+            crew.worker(f"w{number}", join=[coordinator.control], tenant=FOUR, queue_places=SPARE_PLACES)
             for number in range(1, 5)
         ]
 

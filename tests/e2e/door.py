@@ -5,7 +5,7 @@ import io
 import json
 import socket
 import ssl
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -163,6 +163,3 @@ def _code(body: bytes) -> str:
 def delta(before: Figures, after: Figures, name: str) -> float:
     """By how much all samples of a name have risen together."""
     return sum(after.get(name, {}).values()) - sum(before.get(name, {}).values())
-
-
-Check: TypeAlias = Callable[[], bool]

@@ -47,7 +47,7 @@ def truth(sql: str, files: Sequence[str]) -> Table:
         return database.sql(sql).to_arrow_table()
 
 
-def fill(folder: Path, files: int, rows: int = 100) -> Lake:
+def fill(folder: Path, files: int, rows: int) -> Lake:
     """Files of their own contents, that can be told apart by every row."""
     folder.mkdir(parents=True)
     with duckdb.connect(":memory:") as database:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.e2e.conftest import FOUR
+from tests.e2e.conftest import FILES, FOUR
 from tests.e2e.crew import Coordinator, Member, Worker, until
 from tests.e2e.door import Scan, hang_up
 from tests.e2e.lake import ALL, ENDLESS, Lake, burning, same
@@ -19,6 +19,8 @@ pytestmark = pytest.mark.xdist_group("e2e-shared")
 
 QUERIES = 500
 AT_ONCE = 8
+LARGE = "SELECT hash(i + id) AS a FROM files, range(500) t(i)"
+"""400 KB for each file, which nobody keeps in memory."""
 LONGEST_S = 0.1
 """How long a client has patience at most."""
 SPARE_THREADS = 8
@@ -63,8 +65,8 @@ def ask_and_leave(coordinator: Coordinator, scan: Scan, patience_s: float) -> No
 def scans(lake: Lake, chance: random.Random) -> Iterator[Scan]:
     """Of all lengths, so that clients leave in all phases of a query."""
     for _ in range(QUERIES):
-        sql = chance.choice([ENDLESS, ENDLESS, burning(0.5), ALL])
-        yield Scan(sql, lake.files[: chance.choice([1, 4, 64])], FOUR)
+        sql = chance.choice([ENDLESS, ENDLESS, burning(0.5), ALL, LARGE])
+        yield Scan(sql, lake.files[: chance.choice([1, 4, FILES])], FOUR)
 
 
 def test_five_hundred_canceled_queries_leave_nothing_behind(

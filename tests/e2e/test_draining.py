@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.conftest import FOUR
+from tests.e2e.conftest import FILES, FOUR, SPARE_PLACES
 from tests.e2e.crew import Coordinator, Crew, Worker, until
 from tests.e2e.door import Scan
 from tests.e2e.lake import ENDLESS, Lake, burning, same
@@ -22,7 +22,7 @@ def leavers(coordinator: Coordinator, tmp_path_factory: pytest.TempPathFactory) 
     """One for each test, started at once."""
     with Crew(tmp_path_factory.mktemp("leavers")) as crew:
         yield {
-            name: crew.worker(name, join=[coordinator.control], tenant=tenant, queue_places=64)
+            name: crew.worker(name, join=[coordinator.control], tenant=tenant, queue_places=SPARE_PLACES)
             for name, tenant in (("leaver", FOUR), ("asked", FOUR), ("hurried", "hurried"))
         }
 
@@ -43,7 +43,8 @@ def leave_under_load(coordinator: Coordinator, leaver: Worker, lake: Lake, how: 
     query = coordinator.query(answer.result().query_id)
     returned = coordinator.log.find("work handed back", session_id=session)
     assert len(returned) >= 2
-    assert query["attempts"] == 64 + len(returned), "what ran was finished and fetched, what did not was handed back"
+    rejected = coordinator.log.find("work rejected", session_id=session)  # what was on its way to it
+    assert query["attempts"] == FILES + len(returned) + len(rejected), "what ran was finished and fetched"
     assert query["by_worker"][leaver.name] >= 1
     assert leaver.name not in coordinator.workers()
     assert leaver.log.find("drained")
@@ -67,11 +68,15 @@ def test_a_second_signal_ends_a_draining_worker_at_once(
 ) -> None:
     leaver = leavers["hurried"]
     coordinator.wait_for(leaver)
+    session = coordinator.session_of(leaver)
     with coordinator.door.begun(Scan(ENDLESS, lake.files[:3], "hurried")):
         until(lambda: leaver.busy == 1, "it has work that runs")
         leaver.send(signal.SIGTERM)
         until(lambda: leaver.log.find("draining: nothing new is taken, what runs is finished"), "it drains")
-        until(lambda: len(coordinator.log.find("work handed back")) >= 2, "it has handed back the rest")
+        until(
+            lambda: len(coordinator.log.find("work handed back", session_id=session)) == 2,
+            "it has handed back the rest",
+        )
         assert leaver.is_running
         leaver.send(signal.SIGTERM)
         told_s = time.monotonic()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.conftest import ROWS
 from tests.e2e.crew import Coordinator, Crew
 from tests.e2e.door import RefusedError, Scan
 from tests.e2e.lake import ALL, Lake, same
@@ -15,8 +16,8 @@ from tests.e2e.proxy import Proxy
 pytestmark = pytest.mark.xdist_group("e2e-strangers")
 
 SIZE_MB = 8
-ROWS = 700_000
-LARGE = f"SELECT i AS id, hash(i) AS a, hash(i + 1) AS b FROM range({ROWS}) t(i)"
+LARGE_ROWS = 700_000
+LARGE = f"SELECT i AS id, hash(i) AS a, hash(i + 1) AS b FROM range({LARGE_ROWS}) t(i)"
 """Some 11 MB that cannot be compressed, whatever the files are."""
 
 
@@ -52,12 +53,12 @@ def test_a_full_disk_fails_the_work_and_not_the_worker_and_another_with_room_tak
         assert {record["code"] for record in failed} == {"resource_exhausted"}
         assert tight.is_running
         assert not tight.artifact_files
-        assert same(coordinator.door.scan(Scan(ALL, lake.files[:4], tenant)).table, lake.truth(ALL).slice(0, 400))
+        assert same(coordinator.door.scan(Scan(ALL, lake.files[:4], tenant)).table, lake.truth(ALL).slice(0, 4 * ROWS))
 
         door.restore()
         coordinator.wait_for(helper)
         answer = coordinator.door.scan(Scan(LARGE, lake.files[:16], tenant))
-        assert answer.table.num_rows == 16 * ROWS
+        assert answer.table.num_rows == 16 * LARGE_ROWS
         query = coordinator.query(answer.query_id)
         assert query["by_worker"] == {"helper": 16}
         assert query["attempts"] > 16, "the other one tried"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from tests.e2e.conftest import FILES
 from tests.e2e.crew import Coordinator, Crew, Worker, until
 from tests.e2e.door import Scan
 from tests.e2e.lake import ENDLESS, Lake, burning, same
@@ -54,7 +55,7 @@ def test_workers_stop_the_work_of_a_killed_coordinator_and_go_on_for_another(pai
             first.kill()
             killed_s = time.time()
         assert same(answer.result().table, lake.truth(burning(2)))
-    assert second.query(answer.result().query_id)["attempts"] == 64, "nobody's work but the dead one's was touched"
+    assert second.query(answer.result().query_id)["attempts"] == FILES, "nobody's work but the dead one's was touched"
     for worker in workers:
         stopped = until(lambda worker=worker: worker.log.find("work stopped"), "its work was stopped")
         assert max(at_s(record) for record in stopped) - killed_s < STOPPED_WITHIN_S

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.conftest import FOUR, in_rotation
+from tests.e2e.conftest import FILES, FOUR, SPARE_PLACES, in_rotation
 from tests.e2e.crew import Coordinator, Crew, Worker, until
 from tests.e2e.door import RefusedError, Scan, delta
 from tests.e2e.lake import ALL, Lake, same
@@ -23,7 +23,12 @@ class Remote:
         self.proxy = proxy
         self.coordinator = coordinator
         self.worker = crew.worker(
-            name, join=[coordinator.control], tenant=FOUR, queue_places=64, advertise_url=proxy.url, **settings
+            name,
+            join=[coordinator.control],
+            tenant=FOUR,
+            queue_places=SPARE_PLACES,
+            advertise_url=proxy.url,
+            **settings,
         )
 
     def ready(self) -> Worker:
@@ -67,7 +72,7 @@ def test_a_worker_killed_between_ready_and_the_fetch_costs_an_attempt_and_not_th
         worker.kill()
     assert same(answer.result().table, lake.truth(ALL))
     query = coordinator.query(answer.result().query_id)
-    assert query["attempts"] > query["works"] == 64
+    assert query["attempts"] > query["works"] == FILES
     assert worker.name not in query["by_worker"]
 
 
@@ -81,7 +86,7 @@ def test_a_result_that_expired_before_it_was_fetched_is_computed_again(
         pass
     assert same(answer.result().table, lake.truth(ALL))
     query = coordinator.query(answer.result().query_id)
-    assert query["attempts"] > query["works"] == 64
+    assert query["attempts"] > query["works"] == FILES
     lost = coordinator.log.find("result lost", query_id=answer.result().query_id, reason="expired")
     assert {record["session_id"] for record in lost} == {coordinator.session_of(worker)}
     removed = "quarterdeck_worker_artifacts_removed_total"
@@ -97,7 +102,7 @@ def test_a_result_that_was_damaged_on_its_way_is_counted_and_had_from_another_wo
     answer = coordinator.door.scan(Scan(ALL, [lake.source], FOUR))
     assert same(answer.table, lake.truth(ALL))
     query = coordinator.query(answer.query_id)
-    assert query["attempts"] > query["works"] == 64
+    assert query["attempts"] > query["works"] == FILES
     assert remote.worker.name not in query["by_worker"]
     failed = coordinator.log.find("fetch failed", query_id=answer.query_id)
     assert failed

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
@@ -72,7 +72,8 @@ def names(plan: ScanPlan) -> list[list[str]]:
 SIZES = st.integers(0, 200 * MIB) | st.integers(0, 4 * MIB)
 
 
-@given(st.lists(SIZES, max_size=100), st.none() | st.integers(1, 40))
+@settings(deadline=None, derandomize=True)
+@given(st.lists(SIZES, min_size=1, max_size=100), st.none() | st.integers(1, 40))
 def test_every_file_is_in_one_group_in_order_and_no_group_is_too_large(
     sizes: list[int], files_per_work: int | None
 ) -> None:
@@ -89,6 +90,10 @@ def test_every_file_is_in_one_group_in_order_and_no_group_is_too_large(
             assert len(group) <= 32
             assert len(group) == 1 or size_bytes <= 64 * MIB
             assert after is None or len(group) == 32 or size_bytes + after[0].size_bytes > 64 * MIB
+
+
+def test_many_small_files_make_groups_of_32() -> None:
+    assert [len(group) for group in _grouped([ref(number) for number in range(100)], None)] == [32, 32, 32, 4]
 
 
 # Plans

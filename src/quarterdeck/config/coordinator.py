@@ -75,7 +75,7 @@ class CoordinatorSettings(ProcessSettings):
     results; too high fills the spool for a client that reads slowly."""
     wait_limit_s: SecondsOrZero = 30.0
     """Seconds a query waits when there is no worker for it at all. Too low fails queries while workers restart; too
-    high lets people wait for nobody. A query may set its own."""
+    high lets people wait for nobody."""
     fetch_timeout_s: Seconds = 60.0
     """Seconds to fetch one result from a worker. Too low makes large results fail and be computed again; too high holds
     a place in `fetches_at_once` for a broken transfer."""

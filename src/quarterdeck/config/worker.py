@@ -64,20 +64,20 @@ class WorkerSettings(ProcessSettings):
     """Where results, the cache and the worker's identity are kept. One process at a time may have it. On a slow disk
     every query is slow; without its identity the worker comes back as a new one with a cold cache."""
     node: Text = computed(host_name, "the host name")
-    """The machine this worker is on. Replicas and reservations are spread over nodes: two machines of one name get too
-    little."""
+    """The machine this worker is on, as people and the crew's table know it. Two machines of one name look like one."""
     tenant: Text = "default"
     """Whose work this worker takes. Works of another tenant never come here, and wait if nobody else takes them."""
     kinds: Kinds = (WorkKind.SEARCH,)
-    """The kinds of work this worker takes. A kind that no worker takes waits until its query gives up."""
+    """The kinds of work this worker takes; this release executes `search` alone and refuses to start with another. A
+    kind that no worker takes waits until its query gives up."""
     slots: Count = computed(cores, "the cores this process may use")
     """Works that run at the same time. Too low leaves cores idle; too high makes works compete for cores and memory."""
     queue_places: CountOrZero = computed(_queue_places, "twice `slots`")
     """Works that are taken ahead while all slots are busy. Too low leaves a slot idle for a round trip between two
     works; too high binds works here that another worker could begin."""
     memory_bytes: Bytes = computed(memory_bytes, "the memory this process may use")
-    """What the worker says it has; coordinators compare workers by it. More than there is invites works that end in the
-    kernel killing the process."""
+    """The memory that this worker may use; what one query may take is reckoned from it. More than there is invites
+    works that end in the kernel killing the process."""
     join: Addresses = ("127.0.0.1:7071",)
     """Coordinators to dial, their control ports. One that is not there is tried again for ever."""
     join_dns: Address | None = None

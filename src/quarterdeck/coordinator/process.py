@@ -21,7 +21,7 @@ from quarterdeck.control.discovery import Discovery, DnsDiscovery, StaticDiscove
 from quarterdeck.control.redial import keep_connected
 from quarterdeck.control.server import ControlServer
 from quarterdeck.core.backoff import Backoff
-from quarterdeck.core.ids import CoordinatorId
+from quarterdeck.core.ids import CoordinatorId, WorkerId
 from quarterdeck.core.workcoord.coordinator import CoordinatorMachine
 from quarterdeck.core.workcoord.coordinator import effects as ef
 from quarterdeck.core.workcoord.coordinator import events as ev
@@ -37,8 +37,8 @@ from quarterdeck.crew.driver import Observers
 from quarterdeck.crew.guard import Guard
 from quarterdeck.crew.harvest import Window
 from quarterdeck.crew.journal import CoordinatorJournal, log_trouble
-from quarterdeck.crew.lifecycle import ForcedEnd, StopSignals, end_task, settle_memory, stop_if_broken
-from quarterdeck.crew.metering import CoordinatorMeter
+from quarterdeck.crew.lifecycle import EXIT_HURRIED, ForcedEnd, StopSignals, end_task, settle_memory, stop_if_broken
+from quarterdeck.crew.metering import CoordinatorMeter, oldest_wait_s
 from quarterdeck.crew.pages import application
 from quarterdeck.crew.status import status_router
 from quarterdeck.crew.summaries import Summaries
@@ -55,7 +55,6 @@ from quarterdeck.telemetry.metrics import CoordinatorFigures, CoordinatorMetrics
 
 _log = get_logger(__name__)
 
-_EXIT_HURRIED: Final = 130
 _POLL_QUERIES_S: Final = 0.05
 _SPOOL_SHARE: Final = 8
 """One query may hold this part of the spool for a reader that is slow."""
@@ -96,6 +95,7 @@ class Coordinator:
             token=None if guard.authorization is None else guard.authorization.removeprefix("Bearer "),
             ssl=guard.client_context,
             on_begin=self._meter.fetch_began,
+            address_of=self._address_of,
         )
         self._driver: CoordinatorDriver[FetchedArtifact] = CoordinatorDriver(
             self._machine,
@@ -156,10 +156,11 @@ class Coordinator:
         forced_end.arm(settings.shutdown_max_s)
         self._driver.stop("the coordinator was told to stop")
         await http.stop(1.0)
-        return _EXIT_HURRIED if hurried else 0
+        return EXIT_HURRIED if hurried else 0
 
     async def _wait_quiet(self) -> None:
-        while next(self._machine.ledger.queries(), None) is not None:  # noqa: ASYNC110 - a look, and no hurry
+        """No query is open, and every answer has been sent: a client may still read what its query has brought."""
+        while next(self._machine.ledger.queries(), None) is not None or self._scans.open_answers:  # noqa: ASYNC110
             await asyncio.sleep(_POLL_QUERIES_S)
 
     # Wiring
@@ -209,6 +210,11 @@ class Coordinator:
         stack.push_async_callback(http.stop, 1.0)
         return http
 
+    def _address_of(self, worker_id: WorkerId) -> str | None:
+        """Where a worker said that its results are, when it registered."""
+        session = self._machine.roster.of_worker(worker_id)
+        return None if session is None else session.worker.address
+
     # What monitors ask
 
     def _missing(self) -> Sequence[str]:
@@ -222,7 +228,7 @@ class Coordinator:
         sessions = list(self._machine.roster.sessions())
         return {
             "queue_depth": self._machine.pending,
-            "oldest_age_s": round(self._machine.oldest_pending_s, 3),
+            "oldest_age_s": round(oldest_wait_s(self._machine, self._clock.now()), 3),
             "works_in_flight": sum(session.outstanding for session in sessions),
             "workers": len(sessions),
             "workers_accepting": states[WorkerState.ACCEPTING],
@@ -247,7 +253,7 @@ class Coordinator:
             active_streams=len(machine.roster),
             active_queries=sum(1 for _ in machine.ledger.queries()),
             queue_depth=machine.pending,
-            oldest_work_age_s=machine.oldest_pending_s,
+            oldest_work_age_s=oldest_wait_s(machine, self._clock.now()),
             works=self._meter.works_by_state(),
             workers=self._meter.workers_by_state(),
             spool_bytes=disk.artifact_bytes,

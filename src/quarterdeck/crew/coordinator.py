@@ -260,10 +260,12 @@ class CoordinatorDriver(Generic[ResultT]):
             return WorkError(ErrorCode.INTERNAL, f"the fetch broke: {error!r}")
 
     def _fetch_done(self, attempt: AttemptId, task: "asyncio.Task[ResultT | WorkError]") -> None:
-        if self._fetches.get(attempt) is not task:
+        is_late = self._fetches.get(attempt) is not task
+        if not is_late:
+            del self._fetches[attempt]
+        if is_late or self._over:
             self._discard_late(task)
             return
-        del self._fetches[attempt]
         if task.cancelled():
             return
         result = task.result()

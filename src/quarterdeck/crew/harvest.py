@@ -95,9 +95,8 @@ class Harvest(Generic[ResultT]):
                 self._results += 1
                 self._results_bytes += self._size_of(won[1])
             del self._order[key]
-            result = self._early.pop(key)
-            self._submit()
-            yield key, result
+            self._submit()  # may raise, and then the result must be found where unread ones are
+            yield key, self._early.pop(key)
 
     def _submit(self) -> None:
         room = self._window.works(self._results, self._results_bytes)

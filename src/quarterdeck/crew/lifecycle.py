@@ -21,6 +21,10 @@ from quarterdeck.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 
+EXIT_HURRIED: Final = 130
+"""A second signal ended it before it had stopped in order, as a shell says of a process that was interrupted."""
+_HURRY_S: Final = 5.0
+"""How long a process that is to stop at once may take for it."""
 EXIT_FORCED: Final = 70
 """As sysexits(3) has it for an error inside: an orderly stop hung."""
 
@@ -109,13 +113,28 @@ def run_process(main: Callable[[StopSignals, ForcedEnd], Coroutine[Any, Any, int
     async def live() -> int:
         gc.set_threshold(*_GC_THRESHOLDS)
         with StopSignals(lifeline) as signals:
-            return await main(signals, ForcedEnd())
+            return await _until_told_twice(main(signals, ForcedEnd()), signals)
 
     try:
         with asyncio.Runner(loop_factory=_new_loop) as runner:
             return runner.run(live())
     finally:
         gc.unfreeze()  # else whatever counts its objects at the end takes them for leaked
+
+
+async def _until_told_twice(main: Coroutine[Any, Any, int], signals: StopSignals) -> int:
+    """Its exit code. A second signal ends it at once, also while it starts and does not look at signals."""
+    running = asyncio.create_task(main, name="process")
+    second = asyncio.create_task(signals.second.wait(), name="second signal")
+    await asyncio.wait((running, second), return_when=asyncio.FIRST_COMPLETED)
+    if not running.done():
+        await asyncio.wait((running,), timeout=_HURRY_S)
+    await end_task(second)
+    if running.done():
+        return running.result()
+    ForcedEnd().arm(_HURRY_S)
+    await end_task(running)
+    return EXIT_HURRIED
 
 
 def leave(code: int) -> NoReturn:

@@ -246,7 +246,7 @@ class CoordinatorMeter:
 def oldest_wait_s(machine: CoordinatorMachine, now: float) -> float:
     """How long the work that waits longest has waited; 0 when none does. Linear in the number of queries.
 
-    By the clock: the machine's own figure is as old as its last step, and with no worker there it may take none.
+    By the clock and not by the machine's last step: with no worker there it may take none for long.
     """
     since = min((each for query in machine.ledger.queries() if (each := query.oldest_since) is not None), default=now)
     return max(0.0, now - since)

@@ -7,6 +7,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from quarterdeck import __version__
 from quarterdeck.crew.guard import Guard
+from quarterdeck.http.body_limit import BodyLimit
 from quarterdeck.http.errors import add_error_handlers
 from quarterdeck.http.monitor import MonitorSources, monitor_router
 
@@ -26,7 +27,7 @@ def application(
     for router in routers:
         app.include_router(router)
     add_error_handlers(app)
-    return guard.protect(_by_prefix(raw, app) if raw else app, on_rejected)
+    return guard.protect(BodyLimit(_by_prefix(raw, app) if raw else app), on_rejected)
 
 
 def _by_prefix(raw: dict[str, ASGIApp], otherwise: ASGIApp) -> ASGIApp:

@@ -114,8 +114,12 @@ class ScanResponse(Response):
         self._timeout_s = timeout_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI's signature
-        with suppress(ClientGoneError):  # the query was canceled with it, and there is nobody to tell
-            await run_while_connected(receive, self._run(send))
+        self._service.open_answers += 1
+        try:
+            with suppress(ClientGoneError):  # the query was canceled with it, and there is nobody to tell
+                await run_while_connected(receive, self._run(send))
+        finally:
+            self._service.open_answers -= 1
 
     async def _run(self, send: Send) -> None:
         limit, plan = asyncio.timeout(self._timeout_s), None

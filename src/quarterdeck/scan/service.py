@@ -68,6 +68,8 @@ class ScanService:
         self._window = window
         self._wait_limit_s = wait_limit_s
         self._closed = False
+        self.open_answers = 0
+        """Answers that are being sent; their queries may have ended already."""
 
     def close(self) -> None:
         """No new scans: the process is on its way out."""

@@ -102,7 +102,7 @@ def check_parquet(path: Path, url: str) -> None:
         raise QuarterdeckError(
             ErrorCode.WORK_FAILED,
             f"{url} cannot be read",
-            f"it is no Parquet file: {size_bytes} bytes, from {head!r} to {tail!r}",
+            f"it is no Parquet file: of {size_bytes} bytes, its first and last four are not Parquet's",
             "name Parquet files only, and check that its writer has finished it",
         )
 

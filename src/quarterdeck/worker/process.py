@@ -33,7 +33,7 @@ from quarterdeck.crew.driver import Observers
 from quarterdeck.crew.executors import Executors
 from quarterdeck.crew.guard import Guard
 from quarterdeck.crew.journal import WorkerJournal, log_trouble
-from quarterdeck.crew.lifecycle import ForcedEnd, StopSignals, end_task, settle_memory, stop_if_broken
+from quarterdeck.crew.lifecycle import EXIT_HURRIED, ForcedEnd, StopSignals, end_task, settle_memory, stop_if_broken
 from quarterdeck.crew.metering import WorkerMeter
 from quarterdeck.crew.pages import application
 from quarterdeck.crew.worker import WorkerDriver
@@ -48,8 +48,6 @@ from quarterdeck.worker.storage import Storage
 
 _log = get_logger(__name__)
 
-_EXIT_HURRIED: Final = 130
-"""A second signal ended it before it had drained, as a shell says of a process that was interrupted."""
 _DISK_LOOK_S: Final = 1.0
 _DISK_CHANGE_BYTES: Final = 1024 * 1024
 """A change of the disk below this is told to nobody."""
@@ -111,6 +109,7 @@ class Worker:
     async def _live(self, running: "asyncio.Task[None]", signals: StopSignals, forced_end: ForcedEnd) -> int:
         settings = self._settings
         looking = asyncio.create_task(self._watch_disk(), name="watch the disk")
+        looking.add_done_callback(lambda done: stop_if_broken(done, signals))
         first = asyncio.create_task(signals.first.wait(), name="first signal")
         second = asyncio.create_task(signals.second.wait(), name="second signal")
         try:
@@ -120,7 +119,7 @@ class Worker:
             await asyncio.wait((running, second), return_when=asyncio.FIRST_COMPLETED)
             forced_end.arm(settings.shutdown_max_s)
             if not running.done():
-                return _EXIT_HURRIED
+                return EXIT_HURRIED
             running.result()
             return 0 if self._clean else ERROR_TABLE[ErrorCode.DEADLINE_EXCEEDED].exit_code
         finally:
@@ -212,7 +211,8 @@ class Worker:
 
     def stepped(self, event: ev.Event, effects: list[ef.Effect]) -> None:
         """As an observer: a drain that ran out of time, and a disk that was full."""
-        if isinstance(event, ev.ExecutionFailed) and event.error.code == ErrorCode.RESOURCE_EXHAUSTED:
+        failed = event.error if isinstance(event, ev.ExecutionFailed) else None
+        if failed is not None and failed.code == ErrorCode.RESOURCE_EXHAUSTED and failed.retryable:
             self._loop.call_soon(self._driver.apply, ev.PressureRose(_PRESSURE_S))
         for effect in effects:
             if isinstance(effect, ef.FinishDrain):
@@ -287,7 +287,7 @@ class Worker:
             accepting_work=machine.status.accepting_work,
             draining=machine.status.draining,
             artifacts=len(self._storage.spool),
-            spool_bytes=figures.artifact_bytes,
+            spool_bytes=figures.artifact_bytes + self._storage.spool.memory_bytes,
             cache_bytes=figures.cache_bytes,
             disk_limit_bytes=figures.limit_bytes,
             disk_free_bytes=figures.free_bytes,

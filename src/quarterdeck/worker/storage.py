@@ -49,4 +49,4 @@ class Storage:
 
     def use(self) -> DiskUse:
         figures = self.budget.figures()
-        return DiskUse(figures.artifact_bytes, figures.cache_bytes, figures.free_bytes)
+        return DiskUse(figures.artifact_bytes + self.spool.memory_bytes, figures.cache_bytes, figures.free_bytes)

@@ -818,6 +818,62 @@ def test_of_many_workers_on_which_a_work_failed_the_last_are_remembered() -> Non
     assert work.avoid == tuple(f"w{n}" for n in range(4, 20))
 
 
+def test_a_work_that_failed_does_not_wait_for_its_new_home_while_another_worker_is_idle() -> None:
+    bridge = Bridge()
+    for worker in ("w1", "w2", "w3"):
+        bridge.joins(worker, credit=1)
+    work = bridge.submit(leaf("x"))
+    second = _second_home(bridge, work)
+    keeper = next(name for n in range(100) if _home_of(bridge, name := f"k{n}") == second)
+    busy = bridge.submit(leaf("busy", affinity=keeper))
+    assert bridge.worker_of(busy) == second
+    failed_on = _fails_where_it_is(bridge, work)
+    assert bridge.worker_of(work) not in (failed_on, second)
+
+
+def _second_home(bridge: Bridge, work: Work) -> str:
+    placement = work.lane.placement(work.spec.placement)
+    return str(placement.choose(work.spec.affinity_key, [WorkerId(bridge.worker_of(work))]))
+
+
+def _home_of(bridge: Bridge, affinity: str) -> str:
+    lane = bridge.machine.ledger.dispatch.lane_for(leaf("any"))
+    return str(lane.placement(leaf("any").placement).choose(affinity, []))
+
+
+def test_a_choosy_work_is_found_behind_one_that_is_choosy_about_just_this_worker() -> None:
+    bridge = Bridge()
+    one, two = bridge.joins("w1", credit=1), bridge.joins("w2", credit=1)
+    works = [
+        bridge.submit(leaf("a", affinity=_affine(bridge, "w1"))),
+        bridge.submit(leaf("b", affinity=_affine(bridge, "w2"))),
+    ]
+    for session, work in zip((one, two), works, strict=True):
+        bridge.accepts(work)
+        bridge.says(session, CreditChanged(0))
+    for session, work in zip((one, two), works, strict=True):
+        bridge.says(session, WorkFailed(work.current_id, PASSING))
+    assert [work.state for work in works] == [W.PENDING, W.PENDING]
+    bridge.says(one, CreditChanged(1))
+    assert bridge.session_of(works[1]) == one
+    assert works[0].state is W.PENDING
+
+
+def _affine(bridge: Bridge, worker: str) -> str:
+    return next(name for n in range(100) if _home_of(bridge, name := f"k{n}") == worker)
+
+
+def test_a_work_that_has_ended_is_not_taken_again_and_only_its_name_is_kept() -> None:
+    bridge = Bridge()
+    bridge.joins("w1")
+    work = bridge.submit(leaf("a"), leaf("b"))
+    query = work.query
+    bridge.done(work)
+    assert list(query.works) == [leaf("b").key]
+    (refused,) = of(ce.RefuseWork, bridge.step(cv.WorkSubmitted(leaf("a"))))
+    assert refused.reason == "it was submitted before"
+
+
 def test_a_work_that_came_back_is_the_next_of_its_query() -> None:
     bridge = Bridge()
     lost = bridge.joins("w1", credit=1)

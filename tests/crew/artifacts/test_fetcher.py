@@ -12,6 +12,7 @@ import trustme
 import xxhash
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.core.ids import WorkerId
 from quarterdeck.core.workcoord.model import Artifact, AttemptId
 from quarterdeck.crew.artifacts.failures import CODES, FetchFailure
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
@@ -495,6 +496,58 @@ async def test_without_room_on_the_disk_nothing_is_asked_for(tmp_path: Path) -> 
         assert here.fetcher.counters["disk_full"] == 1
         assert there.heads == []
         assert here.is_clean()
+
+
+@looped
+async def test_a_spool_that_others_fill_is_waited_for(tmp_path: Path) -> None:
+    depot = Depot(tmp_path)
+    async with depot.serving(), office(tmp_path, limit_bytes=3_000_000) as here:
+        first = await here.fetch(depot.make(noise(megabytes=2), attempt=attempt_id(1)))
+        waiting = asyncio.create_task(here.fetch(depot.make(noise(megabytes=2), attempt=attempt_id(2))))
+        await asyncio.wait((waiting,), timeout=0.3)
+        assert not waiting.done()
+        first.release()
+        (await waiting).release()
+        assert here.fetcher.counters["disk_full"] == 0
+        assert here.is_clean()
+
+
+@looped
+async def test_a_result_is_fetched_only_from_where_its_worker_registered(tmp_path: Path) -> None:
+    depot = Depot(tmp_path)
+    async with depot.serving(), peer() as elsewhere:
+        artifact = depot.make(rows(0, 3))
+        known = artifact.url.partition("/artifacts/")[0]
+
+        def address_of(worker_id: WorkerId) -> str:
+            return known
+
+        async with office(tmp_path, address_of=address_of) as here:
+            (await here.fetch(artifact)).release()
+            error = await here.failure(replace(artifact, url=elsewhere.url))
+            assert f"registered with {known}" in error.message
+            assert here.fetcher.counters["refused_url"] == 1
+            assert elsewhere.heads == []
+
+
+@looped
+async def test_with_tls_nothing_is_fetched_without_it(tmp_path: Path) -> None:
+    depot = Depot(tmp_path)
+    async with depot.serving(), office(tmp_path, ssl=tls.create_default_context()) as here:
+        error = await here.failure(depot.make(rows(0, 3)))
+        assert "not encrypted" in error.message
+
+
+@looped
+async def test_rows_that_unfold_to_much_more_than_their_file_come_in_small_batches(tmp_path: Path) -> None:
+    depot = Depot(tmp_path)
+    async with depot.serving():
+        artifact = depot.make(pa.record_batch({"text": ["x" * 1_000_000] * 200}), ts_column=None)
+        data = depot.content(artifact)
+    assert artifact.size_bytes < 100_000
+    batches = list(FetchedArtifact(artifact, data, None).read_batches())
+    assert sum(batch.num_rows for batch in batches) == 200
+    assert max(batch.nbytes for batch in batches) < 80_000_000
 
 
 @looped

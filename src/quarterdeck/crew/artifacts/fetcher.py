@@ -30,6 +30,7 @@ from quarterdeck.crew.ports import FetchFailedError
 from quarterdeck.stores.disk import DiskBudget, DiskFullError
 
 _RESUMES: Final = 2
+_ROOM_LOOK_S: Final = 0.1
 _KEEP_ALIVE_S: Final = 15.0
 """Well below the time after which a worker closes an idle connection, so that none is used in the moment it closes."""
 _READ_BUFFER_BYTES: Final = 256 * 1024
@@ -38,6 +39,10 @@ _READ_BUFFER_BYTES: Final = 256 * 1024
 
 def _nobody_listens(attempt: AttemptId) -> None:
     pass
+
+
+def _nobody_knows(worker_id: WorkerId) -> str | None:  # noqa: ARG001 - where no worker has registered
+    return None
 
 
 class ArtifactFetcher:
@@ -56,10 +61,11 @@ class ArtifactFetcher:
         token: str | None = None,
         ssl: tls.SSLContext | None = None,
         on_begin: Callable[[AttemptId], None] = _nobody_listens,
+        address_of: Callable[[WorkerId], str | None] = _nobody_knows,
     ) -> None:
         """`timeout_s` is for a whole transfer, `stall_timeout_s` for the next byte of it. `memory_limit_bytes` is for
         one artifact: up to `at_once` of them are in transfer, a quarter of these from one host. `on_begin` is told
-        when a fetch has its place and begins."""
+        when a fetch has its place and begins. `address_of` tells where a worker's results are, if that is known."""
         self.counters: Counter[str] = Counter()
         self._folder = spool_folder
         self._budget = budget
@@ -75,6 +81,7 @@ class ArtifactFetcher:
             self._headers["Authorization"] = f"Bearer {token}"
         self._tls = ssl
         self._on_begin = on_begin
+        self._address_of = address_of
         self._session: aiohttp.ClientSession | None = None
         self._releases: set[asyncio.Future[None]] = set()
 
@@ -114,7 +121,7 @@ class ArtifactFetcher:
         if self._session is None:
             raise RuntimeError("the fetcher was not started, or is closed")
         try:
-            result = await self._fetch(self._session, attempt, artifact)
+            result = await self._fetch(self._session, worker_id, attempt, artifact)
         except FetchError as error:
             self.counters[error.failure] += 1
             message = f"the result of {attempt} was not had from worker {worker_id} at {artifact.url}: {error.why}"
@@ -133,16 +140,42 @@ class ArtifactFetcher:
         self._releases.add(release)
         release.add_done_callback(self._releases.discard)
 
-    async def _fetch(self, session: aiohttp.ClientSession, attempt: AttemptId, artifact: Artifact) -> FetchedArtifact:
+    async def _wait_for_room(self, receiver: Receiver, artifact: Artifact) -> None:
+        """A spool that is full of results nobody has read yet is no fault of this one: it waits, and takes no place."""
+        patience = asyncio.get_running_loop().time() + self._timeout_s
+        while True:
+            try:
+                await receiver.open()
+            except DiskFullError:
+                hopeless = artifact.size_bytes > self._budget.limits.limit_bytes
+                if hopeless or asyncio.get_running_loop().time() > patience:
+                    raise
+                await asyncio.sleep(_ROOM_LOOK_S)
+            else:
+                return
+
+    def _believable(self, worker_id: WorkerId, text: str) -> URL:
+        """Only the address under which the worker registered: the token goes with the request, and nowhere else."""
+        url = _believable(text)
+        address = self._address_of(worker_id)
+        if address and url.origin() != URL(address).origin():
+            raise FetchError(FetchFailure.REFUSED_URL, f"the worker registered with {address}, this is elsewhere")
+        if self._tls is not None and url.scheme != "https":
+            raise FetchError(FetchFailure.REFUSED_URL, "it is not encrypted, and the crew has TLS")
+        return url
+
+    async def _fetch(
+        self, session: aiohttp.ClientSession, worker_id: WorkerId, attempt: AttemptId, artifact: Artifact
+    ) -> FetchedArtifact:
         insist_known_version(artifact)
-        url = _believable(artifact.url)
+        url = self._believable(worker_id, artifact.url)
         receiver = self._receiver(artifact)
         try:
+            await self._wait_for_room(receiver, artifact)
             async with self._places.taken(url.authority):
                 try:
                     async with asyncio.timeout(self._timeout_s):
                         self._on_begin(attempt)
-                        await receiver.open()
                         await self._transfer(session, url, artifact, receiver)
                         return await receiver.finish()
                 except TimeoutError as error:

@@ -3,7 +3,7 @@
 It knows how to lay out an artifact well and how to read one with bounded memory; it does not know what an artifact is.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
@@ -35,6 +35,8 @@ _SELF_EXPLAINING: Final = frozenset(
 )
 _READ_BATCH_ROWS: Final = 65_536
 _READ_BATCH_BYTES: Final = 4 * 1024 * 1024
+_UNFOLDING_ROWS: Final = 64
+"""Rows read at once where a few bytes may stand for much text."""
 """Wide rows make smaller batches: reading holds two or three of them."""
 _READ_BUFFER_BYTES: Final = 1024 * 1024
 _THREADS_FROM_BYTES: Final = 1024 * 1024
@@ -176,7 +178,32 @@ def read_batches(source: bytes | Path, footer: Footer, size_bytes: int) -> Itera
         # Not pre-buffered: pyarrow would then hold all that it will ever read.
         file = _pq.ParquetFile(handle, metadata=footer.parsed, buffer_size=_READ_BUFFER_BYTES, pre_buffer=False)
         threads = size_bytes >= _THREADS_FROM_BYTES
-        yield from file.iter_batches(batch_size=_batch_rows(footer), use_threads=threads)
+        if _may_unfold(footer):
+            yield from _gathered(file.iter_batches(batch_size=_UNFOLDING_ROWS, use_threads=threads))
+        else:
+            yield from file.iter_batches(batch_size=_batch_rows(footer), use_threads=threads)
+
+
+def _may_unfold(footer: Footer) -> bool:
+    """Whether rows may be much larger than the file says: a dictionary holds a text once, however many rows have it."""
+    groups = [footer.parsed.row_group(at) for at in range(footer.parsed.num_row_groups)]
+    columns = [group.column(at) for group in groups for at in range(group.num_columns)]
+    return any(c.physical_type == "BYTE_ARRAY" and c.has_dictionary_page for c in columns)
+
+
+def _gathered(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
+    """Small batches put together until they are worth handing on."""
+    held: list[RecordBatch] = []
+    rows = size_bytes = 0
+    for batch in batches:
+        held.append(batch)
+        rows += batch.num_rows
+        size_bytes += batch.nbytes
+        if rows >= _READ_BATCH_ROWS or size_bytes >= _READ_BATCH_BYTES:
+            yield _pa.concat_batches(held)
+            held, rows, size_bytes = [], 0, 0
+    if held:
+        yield _pa.concat_batches(held)
 
 
 def _batch_rows(footer: Footer) -> int:

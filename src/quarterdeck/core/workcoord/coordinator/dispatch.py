@@ -5,6 +5,7 @@ it, is the machine's affair.
 """
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 from quarterdeck.core.ids import WorkerId
 from quarterdeck.core.workcoord.coordinator.desk import Desk
@@ -16,6 +17,10 @@ from quarterdeck.core.workcoord.model import WorkSpec
 
 _BATCH = 256
 """Works placed from a backlog in one step. A step stays in the low milliseconds; the rest follows at once."""
+
+
+_CHOOSY = 32
+"""Choosy works that a worker with credit is held against. The first may be choosy about just this one."""
 
 
 class Dispatcher:
@@ -193,6 +198,11 @@ class Dispatcher:
             self._assign(work, home)
             for each in home.lanes:
                 each.credit_changed(home)
+        elif work.choosy and (other := self._idle_for(work)) is not None:
+            self._counters["assigned_spilled"] += 1
+            self._assign(work, other)
+            for each in other.lanes:
+                each.credit_changed(other)
         elif home is not None:
             line = lane.homes[home.worker_id]
             if work.choosy:
@@ -225,9 +235,16 @@ class Dispatcher:
 
     def _place_choosy(self, lane: Lane, session: Session) -> None:
         """A worker has credit to spare, and may be what a choosy work is waiting for."""
-        while session.free > 0 and (work := lane.choosy.head()) is not None and self._suits(work, session):
-            self._counters["assigned_spilled"] += 1
-            self._assign(work, session)
+        for work in lane.choosy.first(_CHOOSY):
+            if session.free > 0 and self._suits(work, session):
+                self._counters["assigned_spilled"] += 1
+                self._assign(work, session)
+
+    def _idle_for(self, work: Work) -> Session | None:
+        """A worker with credit to spare that a choosy work may go to: it need not wait for its home."""
+        unsuitable = len(work.avoid) + len(self._hosts_of(work))
+        idle = islice(work.lane.idle.values(), unsuitable + 1)
+        return next((session for session in idle if self._suits(work, session)), None)
 
     def _home(self, work: Work) -> Session | None:
         spec, members = work.spec, work.lane.members

@@ -270,11 +270,11 @@ class Ledger:
             self._desk.do(RefuseWork(spec.key, "its query has ended"))
         elif query.sealed:
             self._desk.do(RefuseWork(spec.key, "its query was sealed"))
-        elif spec.key in query.works:
+        elif spec.key in query.works or spec.key in query.finished:
             self._desk.do(RefuseWork(spec.key, "it was submitted before"))
         elif durable and not self._owns_durable:
             self._desk.do(RefuseWork(spec.key, "it is durable, and this coordinator does not lead"))
-        elif query.works and query.durable != durable:
+        elif (query.works or query.finished) and query.durable != durable:
             self._desk.do(RefuseWork(spec.key, "durable work and work of a session do not mix in one query"))
         else:
             work = query.works[spec.key] = Work(spec, query, self.dispatch.lane_for(spec))
@@ -472,11 +472,12 @@ class Ledger:
     # Inside: queries
 
     def _finished(self, work: Work) -> None:
-        """A work has come to its end. A durable query lives long, and keeps no record of what has ended."""
+        """A work has come to its end. Its query may live long, and keeps nothing of it but its name."""
         query = work.query
         query.unfinished -= 1
-        if work.durable:
-            del query.works[work.key]
+        del query.works[work.key]
+        if not work.durable:
+            query.finished.add(work.key)
         self._end_if_finished(query)
 
     def _end_if_finished(self, query: Query) -> None:

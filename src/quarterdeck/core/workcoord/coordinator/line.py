@@ -6,6 +6,7 @@ of works.
 """
 
 from collections import OrderedDict
+from itertools import islice
 
 from quarterdeck.core.workcoord.coordinator.records import Query, Work
 
@@ -34,6 +35,10 @@ class Line:
         for works in self._queries.values():
             return next(iter(works))
         return None
+
+    def first(self, limit: int) -> list[Work]:
+        """Up to so many works, query by query."""
+        return list(islice((work for works in self._queries.values() for work in works), limit))
 
     def remove(self, work: Work) -> None:
         """A work leaves; its query has had its turn."""

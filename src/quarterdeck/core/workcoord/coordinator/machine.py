@@ -95,12 +95,6 @@ class CoordinatorMachine:
         """How many works wait for a worker."""
         return self.ledger.dispatch.pending
 
-    @property
-    def oldest_pending_s(self) -> float:
-        """How long the work that waits longest has waited; 0 when none does. Linear in the number of queries."""
-        waiting = (query.oldest_since for query in self.ledger.queries())
-        return max((self._desk.now - since for since in waiting if since is not None), default=0.0)
-
     def next_deadline(self) -> float | None:
         """When to send `TimePassed`, one for each time named; None when only events matter."""
         return self._desk.deadlines.next_at()

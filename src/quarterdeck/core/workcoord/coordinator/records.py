@@ -25,6 +25,9 @@ class Query:
     durable: bool = False
     unfinished: int = 0
     works: dict[WorkKey, "Work"] = field(default_factory=dict[WorkKey, "Work"])
+    """Those that have not ended."""
+    finished: set[WorkKey] = field(default_factory=set[WorkKey])
+    """The names of session-bound works that have: none is done twice."""
     live: dict[AttemptId, "Attempt"] = field(default_factory=dict[AttemptId, "Attempt"])
     """The current attempts of its works, wherever they are."""
     fetches: dict[AttemptId, None] = field(default_factory=dict[AttemptId, None])

@@ -1,0 +1,530 @@
+"""`POST /v1/scan`: whole answers, proper errors before the first row, broken connections after it, and nothing left."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
+import pytest
+
+from quarterdeck.core.errors import ErrorCode
+from quarterdeck.core.workcoord.model import WorkError
+from quarterdeck.http.errors import AnswerCutOffError
+from quarterdeck.scan import routes
+from quarterdeck.scan.formats import Format, Writer, make_writer
+from tests.http.asked import Answer, connected, served, until
+from tests.scan.scanned import NEVER, Client, Port, numbers, port
+
+_pa: Any = pyarrow
+
+WRONG_SQL = WorkError(ErrorCode.WORK_FAILED, "there is no column x", retryable=False)
+EMPTY = numbers()
+HOURS_S = 10_000.0
+Scenario = Callable[[Port], Coroutine[Any, Any, None]]
+
+
+def play(folder: Path, scenario: Scenario, **options: Any) -> None:
+    async def run() -> None:
+        async with asyncio.timeout(30), port(folder, **options) as made:
+            await scenario(made)
+
+    asyncio.run(run())
+
+
+class Deadline:
+    """A client's time that is over when the test says so."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._limit: asyncio.Timeout | None = None
+        self._real = asyncio.timeout
+        monkeypatch.setattr(asyncio, "timeout", self._timeout)
+
+    def _timeout(self, delay: float | None) -> asyncio.Timeout:
+        if delay != HOURS_S:
+            return self._real(delay)
+        self._limit = self._real(None)
+        return self._limit
+
+    def comes(self) -> None:
+        assert self._limit is not None
+        self._limit.reschedule(asyncio.get_running_loop().time())
+
+
+@pytest.fixture
+def deadline(monkeypatch: pytest.MonkeyPatch) -> Deadline:
+    return Deadline(monkeypatch)
+
+
+def error_of(answer: Answer) -> tuple[int, str]:
+    return answer.status, answer.json["error"]["code"]
+
+
+# Whole answers
+
+
+def test_rows_come_in_the_order_of_the_files_with_the_id_of_the_query(tmp_path: Path) -> None:
+    async def scenario(port: Port) -> None:
+        port.put(a=numbers(1, 2), b=numbers(3), c=numbers(4, 5))
+        answer = await port.ask()
+        assert (answer.status, answer.headers["content-type"]) == (200, "application/x-ndjson")
+        assert [json.loads(line)["n"] for line in answer.body.splitlines()] == [1, 2, 3, 4, 5]
+        (query_id,) = {task.key.query_id for task in port.tasks}
+        assert answer.headers["x-query-id"] == query_id
+        assert answer.headers["cache-control"] == "no-store"
+
+    play(tmp_path, scenario)
+
+
+def test_the_form_is_the_one_in_the_request_or_in_the_header(tmp_path: Path) -> None:
+    async def scenario(port: Port) -> None:
+        port.put(a=numbers(1), b=numbers(2))
+        by_word = await port.ask(format="csv")
+        assert (by_word.headers["content-type"], by_word.body) == ("text/csv", b'"n"\n1\n2\n')
+        by_header = await port.ask_with({"accept": "application/vnd.apache.arrow.stream"})
+        assert _pa.ipc.open_stream(by_header.body).read_all().column("n").to_pylist() == [1, 2]
+
+    play(tmp_path, scenario)
+
+
+def test_an_answer_without_rows_is_whole_in_every_form(tmp_path: Path) -> None:
+    async def scenario(port: Port) -> None:
+        port.put(a=EMPTY, b=EMPTY, c=EMPTY)  # in memory and on disk
+        arrow = await port.ask(format="arrow")
+        assert _pa.ipc.open_stream(arrow.body).read_all().schema.names == ["n"]
+        assert arrow.body.endswith(b"\xff\xff\xff\xff\x00\x00\x00\x00")
+        lines = await port.ask(format="ndjson")
+        assert (lines.status, lines.body) == (200, b"")
+        assert (await port.ask(format="csv")).body == b'"n"\n'
+
+    play(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_one_result_without_rows_tells_its_columns_wherever_it_is(tmp_path: Path, on_disk: bool) -> None:
+    async def scenario(port: Port) -> None:
+        port.fetched = int(on_disk)
+        port.put(a=EMPTY)
+        assert (await port.ask(format="csv")).body == b'"n"\n'
+
+    play(tmp_path, scenario)
+
+
+def test_a_request_without_sources_is_run_once(tmp_path: Path) -> None:
+    async def scenario(port: Port) -> None:
+        answer = await port.ask(sources=[], sql="select 0 as n")
+        assert (answer.status, answer.body) == (200, b'{"n":0}\n')
+
+    play(tmp_path, scenario)
+
+
+def test_what_was_asked_for_reaches_the_worker(tmp_path: Path) -> None:
+    async def scenario(port: Port) -> None:
+        port.put(a=numbers(1), b=numbers(2))
+        await port.ask(sql="select 7", ts_column="ts", with_filename=True, max_rows=9, files_per_work=2)
+        (task,) = port.tasks.values()
+        assert (task.sql, task.ts_column, task.with_filename, task.max_rows) == ("select 7", "ts", True, 9)
+        assert [Path(file.url).stem for file in task.files] == ["a", "b"]
+
+    play(tmp_path, scenario)
+
+
+def test_the_header_says_whose_workers_do_it(tmp_path: Path) -> None:
+    async def scenario(port: Port) -> None:
+        port.put(a=numbers(1))
+        await port.ask()
+        assert port.tenants == {"default"}
+        answer = await port.ask_with({"X-Scope-OrgID": "acme"}, timeout_s=0.05)
+        assert error_of(answer) == (504, "deadline_exceeded")  # the worker is not one of theirs
+        assert error_of(await port.ask_with({"X-Scope-OrgID": ""})) == (400, "invalid_argument")
+
+    play(tmp_path, scenario)
+
+
+# Errors before the first row
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"sorces": []},
+        {"sql": ""},
+        {"sql": "  "},
+        {"sql": 7},
+        {"sources": "a"},
+        {"format": "xml"},
+        {"max_rows": 0},
+        {"files_per_work": 0},
+        {"timeout_s": 0},
+        {"timeout_s": float("inf")},
+        {"timeout_s": float("nan")},
+        {"timeout_s": 1e9},
+    ],
+)
+def test_a_request_that_makes_no_sense_is_refused_and_says_why(tmp_path: Path, wrong: dict[str, Any]) -> None:
+    async def scenario(port: Port) -> None:
+        port.put(a=numbers(1))
+        answer = await port.ask(**wrong)
+        assert error_of(answer) == (400, "invalid_argument")
+        assert answer.json["error"]["why"]
+        assert port.tasks == {}
+
+    play(tmp_path, scenario)
+
+
+def test_a_body_that_is_no_json_is_refused(tmp_path: Path) -> None:
+    async def scenario(port: Port) -> None:
+        client = Client(b"select 1")
+        await port.app(client.scope, client.receive, client.send)
+        assert error_of(client.answer()) == (400, "invalid_argument")
+
+    play(tmp_path, scenario)
+
+
+def test_a_source_that_finds_nothing_is_not_found(tmp_path: Path) -> None:
+    async def scenario(port: Port) -> None:
+        answer = await port.ask(sources=[f"{tmp_path}/nothing/*.parquet"])
+        assert error_of(answer) == (404, "not_found")
+        assert "nothing/*.parquet" in answer.body.decode()
+
+    play(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    "error, status",
+    [
+        (WRONG_SQL, 422),
+        (WorkError(ErrorCode.RESOURCE_EXHAUSTED, "more than 9 rows", retryable=False), 429),
+        (WorkError(ErrorCode.UNAVAILABLE, "bad luck"), 502),  # four times
+    ],
+)
+def test_a_work_that_fails_is_told_with_the_status_of_its_error(tmp_path: Path, error: WorkError, status: int) -> None:
+    async def scenario(port: Port) -> None:
+        port.put(a=numbers(1), b=error)
+        port.made_of["a"] = NEVER
+        answer = await port.ask()
+        assert answer.status == status
+        assert error.message in answer.json["error"]["why"]
+
+    play(tmp_path, scenario)
+
+
+def test_rows_without_a_form_in_csv_are_refused_before_the_first(tmp_path: Path) -> None:
+    async def scenario(port: Port) -> None:
+        port.put(a=_pa.table({"deep": [[1]]}), b=numbers(1))
+        answer = await port.ask(format="csv")
+        assert error_of(answer) == (400, "invalid_argument")
+        assert "column 'deep' is list" in answer.json["error"]["why"]
+
+    play(tmp_path, scenario)
+
+
+def test_without_a_worker_the_answer_is_that_there_is_none(tmp_path: Path) -> None:
+    async def scenario(port: Port) -> None:
+        port.put(a=numbers(1))
+        answer = await port.ask()
+        assert error_of(answer) == (503, "no_worker")
+        assert answer.json["error"]["retryable"]
+
+    play(tmp_path, scenario, with_worker=False, wait_limit_s=0.01)
+
+
+def test_a_coordinator_on_its_way_out_sends_clients_elsewhere(tmp_path: Path) -> None:
+    async def scenario(port: Port) -> None:
+        port.put(a=numbers(1))
+        port.service.close()
+        assert error_of(await port.ask()) == (503, "unavailable")
+
+    play(tmp_path, scenario)
+
+
+def test_time_that_is_over_cancels_the_query_and_is_told(tmp_path: Path, deadline: Deadline) -> None:
+    async def scenario(port: Port) -> None:
+        port.put(a=NEVER, b=numbers(1))
+        asking = asyncio.create_task(port.ask(timeout_s=HOURS_S))
+        await until(lambda: port.fetched == 1)
+        deadline.comes()
+        answer = await asking
+        assert error_of(answer) == (504, "deadline_exceeded")
+        assert "it had 10000 s" in answer.json["error"]["why"]
+        await until(lambda: len(port.canceled) == 1)
+        assert port.canceled[0] in answer.json["error"]["what"]
+
+    play(tmp_path, scenario)
+
+
+def test_looking_for_files_takes_of_the_time_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def find(pattern: str) -> Any:
+        await asyncio.Event().wait()
+
+    async def scenario(port: Port) -> None:
+        monkeypatch.setattr(port.objects, "find", find)
+        assert error_of(await port.ask(timeout_s=0.05)) == (504, "deadline_exceeded")
+
+    play(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("timeout_s", [None, 20.0])
+def test_somebody_elses_timeout_is_not_the_clients(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, timeout_s: float | None
+) -> None:
+    async def find(pattern: str) -> Any:
+        raise TimeoutError("the object store")
+
+    async def scenario(port: Port) -> None:
+        monkeypatch.setattr(port.objects, "find", find)
+        assert error_of(await port.ask(timeout_s=timeout_s)) == (500, "internal")
+
+    play(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT"])
+def test_other_methods_are_told_which_one_works(tmp_path: Path, method: str) -> None:
+    async def scenario(port: Port) -> None:
+        client = Client(b"", method=method)
+        await port.app(client.scope, client.receive, client.send)
+        answer = client.answer()
+        assert (answer.status, answer.headers["allow"]) == (405, "POST")
+
+    play(tmp_path, scenario)
+
+
+# Errors after the first row
+
+
+def test_an_error_after_the_first_rows_cuts_the_connection(tmp_path: Path) -> None:
+    async def scenario(port: Port) -> None:
+        port.put(a=numbers(1), b=WRONG_SQL)
+        async with served(port.app) as server, connected(server) as client:
+            body = port.body()
+            head = f"POST /v1/scan HTTP/1.1\r\nHost: here\r\nContent-Length: {len(body)}\r\n"
+            client.send(f"{head}Content-Type: application/json\r\n\r\n".encode() + body)
+            answer = await client.rest()
+        assert answer.startswith(b"HTTP/1.1 200 ")
+        assert b'{"n":1}\n' in answer
+        assert not answer.endswith(b"0\r\n\r\n")
+
+    play(tmp_path, scenario, window=1)
+
+
+def test_a_whole_answer_ends_as_such(tmp_path: Path) -> None:
+    async def scenario(port: Port) -> None:
+        port.put(a=numbers(1), b=EMPTY)
+        async with served(port.app) as server, connected(server) as client:
+            body = port.body()
+            head = f"POST /v1/scan HTTP/1.1\r\nHost: here\r\nConnection: close\r\nContent-Length: {len(body)}\r\n"
+            client.send(f"{head}Content-Type: application/json\r\n\r\n".encode() + body)
+            answer = await client.rest()
+        assert answer.endswith(b'8\r\n{"n":1}\n\r\n0\r\n\r\n')
+
+    play(tmp_path, scenario)
+
+
+def test_an_answer_that_was_begun_and_failed_is_never_completed(tmp_path: Path) -> None:
+    async def scenario(port: Port) -> None:
+        port.put(a=numbers(1), b=WRONG_SQL)
+        client = Client(port.body())
+        with pytest.raises(AnswerCutOffError):
+            await port.app(client.scope, client.receive, client.send)
+        assert client.body == b'{"n":1}\n'
+        assert not client.is_complete
+
+    play(tmp_path, scenario, window=1)
+
+
+def test_an_answer_that_was_begun_and_took_too_long_is_never_completed(tmp_path: Path, deadline: Deadline) -> None:
+    async def scenario(port: Port) -> None:
+        port.put(a=numbers(1), b=NEVER)
+        client = Client(port.body(timeout_s=HOURS_S))
+        asking = asyncio.create_task(port.app(client.scope, client.receive, client.send))
+        await until(lambda: client.body != b"")
+        deadline.comes()
+        with pytest.raises(AnswerCutOffError):
+            await asking
+        assert not client.is_complete
+
+    play(tmp_path, scenario)
+
+
+def test_parts_that_do_not_fit_together_break_the_answer_off(tmp_path: Path) -> None:
+    async def scenario(port: Port) -> None:
+        port.put(a=numbers(1), b=_pa.table({"m": [1]}), c=numbers(2))
+        client = Client(port.body())
+        with pytest.raises(AnswerCutOffError):
+            await port.app(client.scope, client.receive, client.send)
+        assert not client.is_complete
+
+    play(tmp_path, scenario)
+
+
+# Clients that go away
+
+
+def test_a_client_that_goes_before_the_first_row_cancels_its_query(tmp_path: Path) -> None:
+    async def scenario(port: Port) -> None:
+        port.put(a=NEVER, b=numbers(1), c=numbers(2))
+        client = Client(port.body())
+        asking = asyncio.create_task(port.app(client.scope, client.receive, client.send))
+        await until(lambda: port.fetched == 2)  # they wait for the first
+        client.gone.set()
+        await asking
+        assert client.sent == []
+        await until(lambda: len(port.canceled) == 1)
+
+    play(tmp_path, scenario)
+
+
+def test_a_client_that_goes_while_it_does_not_read_costs_nothing_that_was_fetched(tmp_path: Path) -> None:
+    async def scenario(port: Port) -> None:
+        port.put(**{name: numbers(number) for number, name in enumerate("abcdefgh")})
+        client = Client(port.body())
+        client.reads.clear()
+        asking = asyncio.create_task(port.app(client.scope, client.receive, client.send))
+        await until(lambda: len(port.held) == 5)  # one is being sent, the others wait for it
+        client.gone.set()
+        await asking
+        assert client.sent == []
+
+    play(tmp_path, scenario, window=4)
+
+
+def test_a_query_that_fails_while_its_client_does_not_read_costs_nothing_that_was_fetched(tmp_path: Path) -> None:
+    async def scenario(port: Port) -> None:
+        port.put(a=numbers(1), b=numbers(2), c=WRONG_SQL, d=numbers(4))
+        client = Client(port.body())
+        client.reads.clear()
+        asking = asyncio.create_task(port.app(client.scope, client.receive, client.send))
+        await until(lambda: port.fetched == 2 and not list(port.machine.ledger.queries()))
+        client.reads.set()
+        with pytest.raises(AnswerCutOffError):
+            await asking
+
+    play(tmp_path, scenario, window=2)
+
+
+def test_a_client_that_goes_while_files_are_looked_for_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(port: Port) -> None:
+        looking, ended = asyncio.Event(), asyncio.Event()
+
+        async def find(pattern: str) -> Any:
+            looking.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+
+        monkeypatch.setattr(port.objects, "find", find)
+        client = Client(port.body())
+        asking = asyncio.create_task(port.app(client.scope, client.receive, client.send))
+        await looking.wait()
+        client.gone.set()
+        await asking
+        assert ended.is_set()
+        assert client.sent == []
+
+    play(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_what_is_being_rendered_when_the_client_goes_is_released_when_its_thread_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_disk: bool
+) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    seen: list[int] = []
+
+    def slow(writer: Any, batches: Any) -> Any:
+        for batch in batches:
+            begun.set()
+            assert go_on.wait(10)
+            seen.append(batch.num_rows)
+            yield b"never sent"
+
+    async def scenario(port: Port) -> None:
+        monkeypatch.setattr(routes, "rendered", slow)
+        port.fetched = int(on_disk)
+        port.put(a=numbers(1, 2, 3))
+        client = Client(port.body())
+        asking = asyncio.create_task(port.app(client.scope, client.receive, client.send))
+        await until(begun.is_set)
+        client.gone.set()
+        await asyncio.wait([asking], timeout=0.05)
+        assert not asking.done()
+        assert len(port.held) == 1  # a thread still reads it
+        go_on.set()
+        await asking
+        assert (seen, port.held, client.sent) == ([3], set(), [])
+
+    play(tmp_path, scenario)
+
+
+def test_what_renders_is_closed_however_an_answer_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(port: Port) -> None:
+        made: list[Writer] = []
+
+        def make(form: Format) -> Writer:
+            made.append(make_writer(form))
+            return made[-1]
+
+        monkeypatch.setattr(routes, "make_writer", make)
+        port.put(a=numbers(1), b=numbers(2))
+        await port.ask()
+        port.put(b=WRONG_SQL)
+        client = Client(port.body())
+        with suppress(AnswerCutOffError):
+            await port.app(client.scope, client.receive, client.send)
+        assert [vars(vars(writer)["_lines"])["_database"] for writer in made] == [None, None]
+
+    play(tmp_path, scenario, window=1)
+
+
+def test_an_answer_is_open_until_it_is_sent_broken_off_or_given_up(tmp_path: Path) -> None:
+    async def scenario(port: Port) -> None:
+        port.put(a=numbers(1))
+        reading, leaving = Client(port.body()), Client(port.body())
+        clients = (reading, leaving)
+        for client in clients:
+            client.reads.clear()
+        asking = [asyncio.create_task(port.app(each.scope, each.receive, each.send)) for each in clients]
+        await until(lambda: port.fetched == 2 and not list(port.machine.ledger.queries()))
+        assert port.service.open_answers == 2  # although nothing is done for them any more
+        leaving.gone.set()
+        await asking[1]
+        assert port.service.open_answers == 1
+        reading.reads.set()
+        await asking[0]
+        assert (port.service.open_answers, reading.body) == (0, b'{"n":1}\n')
+        port.put(a=WRONG_SQL)
+        assert (await port.ask()).status == 422
+        assert port.service.open_answers == 0
+
+    play(tmp_path, scenario)
+
+
+# The description
+
+
+def test_the_description_tells_what_to_send_and_what_comes(tmp_path: Path) -> None:
+    async def scenario(port: Port) -> None:
+        document = port.app.openapi()
+        operation = document["paths"]["/v1/scan"]["post"]
+        assert operation["description"].startswith("Run one SELECT over many Parquet files")
+        assert set(operation["responses"]["200"]["content"]) == {
+            "application/vnd.apache.arrow.stream",
+            "application/x-ndjson",
+            "text/csv",
+        }
+        assert {"400", "404", "422", "503", "504"} <= set(operation["responses"])
+        assert [each["name"] for each in operation["parameters"]] == ["X-Scope-OrgID"]
+        fields = document["components"]["schemas"]["ScanBody"]["properties"]
+        assert (
+            fields.keys()
+            == json.loads(port.body(ts_column=1, with_filename=1, max_rows=1, timeout_s=1, format=1)).keys()
+        )
+        assert all(field["description"] for field in fields.values())
+
+    play(tmp_path, scenario)
