@@ -76,16 +76,31 @@ def a_second_result_is_delivered() -> Generator[None]:
 
         return changed
 
-    def deliver_again(commit: Method) -> Method:
-        def changed(ledger: Any, work: Any, attempt_id: Any) -> None:
-            if work.state is WorkState.DONE:
+    def is_of_a_done_work(ledger: Any, attempt_id: Any) -> bool:
+        query = ledger.query(attempt_id.key.query_id)
+        return query is not None and attempt_id.key in query.finished and query.fetches.pop(attempt_id, 0) is None
+
+    def deliver_again(fetch_succeeded: Method) -> Method:
+        def changed(ledger: Any, attempt_id: Any) -> None:
+            if is_of_a_done_work(ledger, attempt_id):
                 ledger._desk.do(DeliverResult(attempt_id))
             else:
-                commit(ledger, work, attempt_id)
+                fetch_succeeded(ledger, attempt_id)
 
         return changed
 
-    with _changed(Ledger, "_cancel_fetches", keep_fetches), _changed(Ledger, "_commit", deliver_again):
+    def ignore(fetch_failed: Method) -> Method:
+        def changed(ledger: Any, attempt_id: Any, error: Any) -> None:
+            if not is_of_a_done_work(ledger, attempt_id):
+                fetch_failed(ledger, attempt_id, error)
+
+        return changed
+
+    with (
+        _changed(Ledger, "_cancel_fetches", keep_fetches),
+        _changed(Ledger, "fetch_succeeded", deliver_again),
+        _changed(Ledger, "fetch_failed", ignore),
+    ):
         yield
 
 

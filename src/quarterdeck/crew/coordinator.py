@@ -20,6 +20,7 @@ from quarterdeck.core.workcoord.messages import Register, WorkerMessage
 from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError, WorkKey, WorkSpec
 from quarterdeck.crew.driver import Observer, Stepper, Trouble, cancel_all, ignore_trouble
 from quarterdeck.crew.ports import Clock, Fetcher, FetchFailedError, Ids, ResultT
+from quarterdeck.telemetry.traces import span
 
 _HELLO_S = 5.0
 """How long a new connection may take to say who it is."""
@@ -249,7 +250,8 @@ class CoordinatorDriver(Generic[ResultT]):
 
     async def _fetch(self, attempt: AttemptId, worker_id: WorkerId, artifact: Artifact) -> ResultT | WorkError:
         try:
-            return await self._fetcher.fetch(worker_id, attempt, artifact)
+            with span("fetch", query_id=attempt.key.query_id, work_id=attempt.key.work_id, worker_id=worker_id):
+                return await self._fetcher.fetch(worker_id, attempt, artifact)
         except FetchFailedError as failed:
             return failed.error
         except asyncio.CancelledError:

@@ -20,6 +20,7 @@ from quarterdeck.http.clientgone import ClientGoneError, run_while_connected
 from quarterdeck.scan.formats import Batch, Format, Writer, choose_format, make_writer, no_rows, rendered
 from quarterdeck.scan.model import MAX_SQL_CHARACTERS, ScanRequest
 from quarterdeck.scan.service import ScanPlan, ScanService
+from quarterdeck.telemetry.traces import span
 
 _DEFAULT_TENANT: Final = "default"
 _MAX_SOURCES: Final = 10_000
@@ -126,7 +127,8 @@ class ScanResponse(Response):
         try:
             async with limit:
                 plan = await self._service.plan(self._wanted, tenant=self._tenant, files_per_work=self._files_per_work)
-                await self._stream(plan, send)
+                with span("query", query_id=plan.query_id):
+                    await self._stream(plan, send)
         except TimeoutError:
             if self._timeout_s is None or not limit.expired():
                 raise  # somebody else's

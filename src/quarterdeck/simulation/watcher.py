@@ -108,7 +108,7 @@ class Watcher:
         for query_id in mine - there.keys():
             raise self.violated(f"query {query_id} is forgotten")
         for query_id in mine:
-            for key in self.submitted[query_id] - there[query_id].works.keys():
+            for key in self.submitted[query_id] - there[query_id].works.keys() - there[query_id].finished:
                 raise self.violated("a submitted work is forgotten", key.work_id)
 
     def worker_stepped(self, host: str, machine: WorkerMachine, event: wev.Event, effects: list[wef.Effect]) -> None:
