@@ -183,15 +183,6 @@ class Coordinator(Member):
 
 class Worker(Member):
     @property
-    def http(self) -> str:
-        """Its own address, also where others are told to go through a proxy."""
-        if not any(argument.startswith("advertise_url=") for argument in self.arguments):
-            return super().http
-        self.wait_up()
-        (port,) = (each.laddr.port for each in self.figures.net_connections("tcp") if each.status == psutil.CONN_LISTEN)
-        return f"http://127.0.0.1:{port}"
-
-    @property
     def busy(self) -> int:
         """How many works it runs."""
         return int(self.door.get("/monitor/scaling")["slots_busy"])

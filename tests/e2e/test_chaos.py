@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import psutil
 import pytest
 
 from tests.e2e.conftest import in_rotation
@@ -126,9 +125,8 @@ class Sea:
             heapq.heappop(self.mending)[2]()
         for place in self.places:
             if place.worker.is_up and place.worker.pid not in self.reached:
-                with contextlib.suppress(ValueError, psutil.NoSuchProcess):  # it is just ending
-                    place.results.lead_to(place.worker.http)
-                    self.reached.add(place.worker.pid)
+                place.results.lead_to(place.worker.http)
+                self.reached.add(place.worker.pid)
 
     def heal(self) -> None:
         self.mend(everything=True)
