@@ -38,13 +38,13 @@ from quarterdeck.core.workcoord.model import WorkKey, WorkKind, WorkSpec
 from quarterdeck.core.workcoord.policies import SEARCH
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
 from quarterdeck.crew.artifacts.fetcher import ArtifactFetcher
-from quarterdeck.crew.clocks import MonotonicClock, RandomIds
 from quarterdeck.crew.coordinator import CoordinatorDriver
 from quarterdeck.crew.driver import Observers
 from quarterdeck.crew.harvest import Harvest, Window
-from quarterdeck.crew.journal import CoordinatorJournal
-from quarterdeck.crew.metering import CoordinatorMeter
-from quarterdeck.crew.summaries import Summaries
+from quarterdeck.crew.observers.journal import CoordinatorJournal
+from quarterdeck.crew.observers.metering import CoordinatorMeter
+from quarterdeck.crew.observers.summaries import Summaries
+from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds
 from quarterdeck.stores.disk import DiskBudget, DiskLimits
 from quarterdeck.telemetry.exposition import new_registry
 from quarterdeck.telemetry.logs import configure
@@ -128,7 +128,7 @@ class Bridge:
 
 
 @contextmanager
-def worker_processes(control: str, folder: Path) -> Generator[None]:
+def worker_processes(control: str, folder: Path) -> Generator[list[int]]:
     read_end, write_end = os.pipe()
     script = Path(__file__).with_name("noop_worker.py")
     processes = [
@@ -136,7 +136,7 @@ def worker_processes(control: str, folder: Path) -> Generator[None]:
         for n in range(2)
     ]
     try:
-        yield
+        yield [process.pid for process in processes]
     finally:
         os.close(write_end)
         os.close(read_end)
@@ -152,19 +152,21 @@ async def measure_ours(works: int, profile: bool) -> Figures:
         await bridge.fetcher.start()
         running = asyncio.create_task(bridge.driver.run())
         await bridge.server.start("127.0.0.1", 0)
-        with worker_processes(f"127.0.0.1:{bridge.server.port}", folder):
+        with worker_processes(f"127.0.0.1:{bridge.server.port}", folder) as pids:
             await bridge.wait_for_workers(2)
             await bridge.run("warm", works // 4)
             profiler = cProfile.Profile() if profile else None
             if profiler is not None:
                 profiler.enable()
-            began, cpu = time.perf_counter(), time.process_time()
+            began, cpu, workers_cpu = time.perf_counter(), time.process_time(), _cpu_s(pids)
             await bridge.run("rate", works)
             took_s, cpu_s = time.perf_counter() - began, time.process_time() - cpu
+            workers_cpu_s = _cpu_s(pids) - workers_cpu
             if profiler is not None:
                 profiler.disable()
                 _print_profile(profiler, works)
-            print(f"coordinator's CPU for one work: {cpu_s / works * 1e6:.0f} µs")
+            for name, seconds in (("coordinator", cpu_s), ("worker", workers_cpu_s)):
+                print(f"CPU for one work, {name}: {seconds / works * 1e6:.0f} µs")
             round_trips: list[float] = []
             for number in range(ROUND_TRIPS):
                 began = time.perf_counter()
@@ -175,6 +177,15 @@ async def measure_ours(works: int, profile: bool) -> Figures:
         await bridge.server.stop()
         await bridge.fetcher.close()
     return Figures(works / took_s, round_trips)
+
+
+def _cpu_s(pids: list[int]) -> float:
+    """What processes have used so far, in the system and out of it."""
+    ticks = 0
+    for pid in pids:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _print_profile(profiler: cProfile.Profile, works: int) -> None:

@@ -10,8 +10,8 @@ from quarterdeck.config import WorkerSettings
 from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkKind
 from quarterdeck.crew.artifacts.spool import ArtifactSpool
 from quarterdeck.crew.executors import Execution
-from quarterdeck.crew.guard import Guard
-from quarterdeck.crew.lifecycle import leave, run_process
+from quarterdeck.crew.process.guard import Guard
+from quarterdeck.crew.process.lifecycle import leave, run_process
 from quarterdeck.stores.data_folder import DataFolder
 from quarterdeck.telemetry.logs import configure
 from quarterdeck.telemetry.metrics import WorkerMetrics
@@ -38,6 +38,9 @@ class NoOp:
     def release(self, attempt: AttemptId) -> None:
         self._spool.acknowledged(attempt)
 
+    def forget(self, attempt: AttemptId) -> bool:
+        return self._spool.forget(attempt)
+
     def drop(self, attempt: AttemptId) -> None:
         self._spool.drop(attempt)
 
@@ -51,7 +54,7 @@ class NoOp:
 def main() -> NoReturn:
     control, data_dir, lifeline = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
     configure("json", "warning")
-    settings = WorkerSettings(join=(control,), data_dir=data_dir, slots=1, queue_places=31, artifact_linger_s=0.5)
+    settings = WorkerSettings(join=(control,), data_dir=data_dir, slots=1, queue_places=63, artifact_linger_s=0.5)
 
     def kinds(_: WorkerSettings, storage: Storage, __: WorkerMetrics) -> Kinds:
         return Kinds({WorkKind.SEARCH: NoOp(storage.spool)}, lambda: None)

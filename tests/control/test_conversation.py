@@ -349,17 +349,60 @@ async def test_a_word_in_no_hurry_goes_with_the_next_that_is() -> None:
 
 
 @played
-async def test_a_word_in_no_hurry_waits_two_milliseconds_at_most_and_each_time_anew() -> None:
+async def test_a_word_in_no_hurry_waits_twenty_milliseconds_at_most_and_each_time_anew() -> None:
     link = PlayedLink()
     conversation, _, talk = _talking(link)
     await asyncio.sleep(1)
     for number in range(1, 4):
         conversation.send(WorkAccepted(ATTEMPT))
-        await asyncio.sleep(0.0019)
+        await asyncio.sleep(0.0199)
         assert len(link.sent) == number - 1
         await asyncio.sleep(0.0002)
         assert len(link.sent) == number
         await asyncio.sleep(0.1)
+    conversation.finish()
+    await talk
+
+
+@played
+async def test_a_word_that_wants_company_goes_when_it_has_it() -> None:
+    link = PlayedLink()
+    conversation, _, talk = _talking(link)
+    await asyncio.sleep(1)
+    for _ in range(2):
+        conversation.send(WorkAccepted(ATTEMPT))  # no company: it is in no hurry itself
+        for number in range(3):
+            await settle()
+            assert not link.unheard
+            conversation.send(CreditConfirmed(number), company=3)
+        assert await link.hear() == (WorkAccepted(ATTEMPT), *map(CreditConfirmed, range(3)))
+        await asyncio.sleep(1)
+    conversation.finish()
+    await talk
+
+
+@played
+async def test_a_word_whose_company_does_not_come_goes_alone_in_the_end() -> None:
+    link = PlayedLink()
+    conversation, _, talk = _talking(link)
+    await asyncio.sleep(1)
+    conversation.send(CreditConfirmed(1), company=2)
+    assert await link.hear() == (CreditConfirmed(1),)
+    assert now_s() == pytest.approx(1.02, abs=0.001)
+    conversation.finish()
+    await talk
+
+
+@played
+async def test_a_word_in_a_hurry_takes_along_those_that_wait_for_company() -> None:
+    link = PlayedLink()
+    conversation, _, talk = _talking(link)
+    await asyncio.sleep(1)
+    conversation.send(CreditConfirmed(1), company=100)
+    await asyncio.sleep(0.001)
+    conversation.send(BEAT)
+    assert await link.hear() == (CreditConfirmed(1), BEAT)
+    assert now_s() == pytest.approx(1.001, abs=0.0001)
     conversation.finish()
     await talk
 

@@ -139,6 +139,11 @@ class PlayedLink:
     async def wait_closed(self) -> None:
         await self._until(lambda: self.closed)
 
+    @property
+    def unheard(self) -> int:
+        """Envelopes that the driver sent and the test has not looked at."""
+        return len(self._unheard)
+
     def hang_up(self) -> None:
         self.hung_up = True
         self._changed.set()
@@ -162,6 +167,7 @@ class PlayedExecutor:
         self.running: set[AttemptId] = set()
         self.stop_s = 0.0
         self.drop_s = 0.0
+        self.keeps_in_memory = False
         self.work: Callable[[AttemptId, Callable[[float], None]], Awaitable[Artifact]] = _after_a_second
 
     async def execute(self, attempt: AttemptId, spec: WorkSpec, progress: Callable[[float], None]) -> Artifact:
@@ -177,6 +183,11 @@ class PlayedExecutor:
 
     def release(self, attempt: AttemptId) -> None:
         self.released.append(attempt)
+
+    def forget(self, attempt: AttemptId) -> bool:
+        if self.keeps_in_memory:
+            self.dropped.append(attempt)
+        return self.keeps_in_memory
 
     async def drop(self, attempt: AttemptId) -> None:
         await asyncio.sleep(self.drop_s)

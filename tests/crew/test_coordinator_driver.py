@@ -244,6 +244,26 @@ async def test_a_worker_is_told_to_drain() -> None:
 
 
 @played
+async def test_many_works_for_one_worker_travel_together_after_the_first() -> None:
+    shore = Shore()
+    link, task = await shore.worker(credit=32)
+    began = len(link.sent)
+    handle = shore.driver.open_query(QUERY, None)
+    for number in range(24):
+        handle.submit(leaf(f"{number}"))
+        await asyncio.sleep(0.003)  # more than envelopes keep apart by themselves
+    handle.seal()
+    await asyncio.sleep(1.0)
+    sizes = [sum(isinstance(m, AssignWork) for m in envelope.messages) for envelope in link.sent[began:]]
+    assert sum(sizes) == 24
+    assert [size for size in sizes if size][:4] == [1, 1, 1, 1]  # what keeps a worker busy goes at once
+    assert max(sizes) >= 3
+    link.hang_up()
+    await task
+    await shore.leave()
+
+
+@played
 async def test_a_result_is_fetched_delivered_and_acknowledged() -> None:
     shore = Shore()
     link, task = await shore.worker(credit=2)
@@ -254,7 +274,7 @@ async def test_a_result_is_fetched_delivered_and_acknowledged() -> None:
     assert {won[1] for won in results if won is not None} == {"result of a#1", "result of b#1"}
     assert await handle.next_result() is None
     assert handle.ended == ef.EndQuery(QUERY, ef.Outcome.SUCCEEDED, None)
-    await asyncio.sleep(0.01)  # acknowledgements are in no hurry
+    await asyncio.sleep(0.03)  # acknowledgements are in no hurry
     assert {m.attempt for m in link.said_by_driver() if isinstance(m, ArtifactAck)} == attempts
     assert shore.driver.left_over() == []
     link.hang_up()

@@ -61,6 +61,7 @@ class Kind:
     started: threading.Event = field(default_factory=threading.Event)
     released: list[AttemptId] = field(default_factory=list[AttemptId])
     dropped: list[AttemptId] = field(default_factory=list[AttemptId])
+    forgettable: set[AttemptId] = field(default_factory=set[AttemptId])
     warmed: int = 0
 
     async def warm_up(self) -> None:
@@ -77,6 +78,9 @@ class Kind:
 
     def release(self, attempt: AttemptId) -> None:
         self.released.append(attempt)
+
+    def forget(self, attempt: AttemptId) -> bool:
+        return attempt in self.forgettable
 
     def drop(self, attempt: AttemptId) -> None:
         if self.drop_error is not None:
@@ -424,6 +428,22 @@ def test_an_executor_of_two_kinds_is_told_everything_once() -> None:
     assert kind.warmed == 1
     assert kind.released == [work()[0]]
     assert kind.dropped == [work()[0]]
+
+
+def test_what_all_executors_can_forget_needs_no_drop() -> None:
+    first, second = Kind(), Kind()
+
+    async def main() -> None:
+        executors = Executors({WorkKind.SEARCH: first, WorkKind.LEAF: second}, slots=1)
+        assert not executors.forget(work()[0])
+        first.forgettable.add(work()[0])
+        assert not executors.forget(work()[0])
+        second.forgettable.add(work()[0])
+        assert executors.forget(work()[0])
+        assert await executors.close(timeout_s=_PATIENCE_S)
+
+    asyncio.run(main())
+    assert first.dropped == second.dropped == []
 
 
 def test_a_drop_does_not_wait_for_a_slot() -> None:

@@ -163,7 +163,7 @@ async def test_a_query_that_ended_while_its_reader_was_busy_says_why_it_ended() 
         port.driver.stop("maintenance")
         with pytest.raises(QuarterdeckError, match="maintenance") as caught:
             await results.__anext__()
-    assert caught.value.code is ErrorCode.CANCELED
+    assert caught.value.code is ErrorCode.UNAVAILABLE
     await port.leave()
 
 

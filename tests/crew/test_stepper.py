@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from quarterdeck.crew.driver import Stepper
+from quarterdeck.crew.driver import Stepper, company
 from tests.crew.played import now_s, played
 
 
@@ -87,6 +87,65 @@ async def test_it_wakes_the_machine_once_for_each_deadline() -> None:
     assert machine.seen == ["a", "tick", "tick", "tick"]
     assert machine.at_s == pytest.approx([0.0, 2.0, 2.0, 5.0], abs=0.001)
     assert all(now >= deadline for now, deadline in zip(machine.at_s, [0.0, 2.0, 2.0, 5.0], strict=True))
+
+
+@played
+async def test_much_that_is_due_at_once_is_handled_in_a_few_turns_of_the_loop() -> None:
+    machine = Recorder()
+    machine.deadlines = [1.0] * 200
+    turns: list[int] = []
+
+    def turn() -> None:
+        if len(turns) < 10:
+            turns.append(len(machine.seen))
+            asyncio.get_running_loop().call_soon(turn)
+
+    machine.stepper.apply("a")
+    await asyncio.sleep(0.9)
+    asyncio.get_running_loop().call_at(1.000_1, turn)
+    await asyncio.sleep(1.0)
+    assert machine.seen == ["a", *["tick"] * 200]
+    assert len({seen for seen in turns if 1 < seen < 201}) >= 1, "others had no turn meanwhile"
+
+
+@played
+async def test_nothing_more_that_is_due_is_handled_after_the_stop() -> None:
+    machine = Recorder()
+    machine.deadlines = [1.0] * 3
+    machine.answers = {"tick": ["stop"]}
+    machine.on_effect = lambda _: machine.stepper.stop()
+    machine.stepper.apply("a")
+    await asyncio.sleep(2.0)
+    assert machine.seen == ["a", "tick"]
+
+
+def test_an_error_on_waking_is_not_the_end_of_it() -> None:
+    broken: list[object] = []
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: broken.append(context["exception"]))
+        machine = Recorder()
+        machine.deadlines = [now_s() + after_s for after_s in (0.01, 0.02, 0.03)]
+        machine.answers = {"tick": ["break"]}
+
+        def execute(effect: str) -> None:
+            raise LookupError(effect)
+
+        machine.on_effect = execute
+        machine.stepper.apply("a")
+        async with asyncio.timeout(10.0):
+            while machine.seen != ["a", "tick", "tick", "tick"]:  # noqa: ASYNC110 - there is no event to wait for
+                await asyncio.sleep(0.01)
+
+    asyncio.run(main())
+    assert [type(error) for error in broken] == [LookupError] * 3
+
+
+@pytest.mark.parametrize(
+    "outstanding, slots, together", [(1, 1, 0), (2, 1, 0), (5, 1, 0), (6, 1, 1), (10, 1, 2), (64, 1, 15), (12, 4, 1)]
+)
+def test_works_go_one_by_one_until_there_are_many(outstanding: int, slots: int, together: int) -> None:
+    assert max(0, company(outstanding, slots)) == together
 
 
 @played

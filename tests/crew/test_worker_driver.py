@@ -527,6 +527,48 @@ async def test_a_coordinator_that_breaks_the_protocol_is_counted() -> None:
 
 
 @played
+async def test_what_is_in_memory_alone_is_dropped_without_waiting() -> None:
+    ship = Ship()
+    ship.executor.keeps_in_memory = True
+    ship.executor.drop_s = 1000.0
+    link, task = await ship.coordinator()
+    attempt = assign(link)
+    await link.hear_a(WorkReady)
+    link.say(CancelWork(attempt))
+    await link.hear_a(WorkCanceled)
+    assert ship.executor.dropped == [attempt]
+    link.hang_up()
+    await task
+    await ship.leave()
+
+
+@played
+async def test_results_among_many_travel_together_and_the_last_ones_alone() -> None:
+    ship = Ship(slots=1, places=31)
+
+    async def soon(attempt: AttemptId, progress: Callable[[float], None]) -> Artifact:
+        await asyncio.sleep(0.001)
+        return ARTIFACT
+
+    ship.executor.work = soon
+    link, task = await ship.coordinator()
+    link.say(*(AssignWork(leaf(f"{number}"), 1) for number in range(32)))
+    ready: list[int] = []
+    while sum(ready) < 32:
+        results = [message for message in await link.hear() if isinstance(message, WorkReady)]
+        link.say(*(ArtifactAck(result.attempt) for result in results))
+        if results:
+            ready.append(len(results))
+    assert ready[0] == 7  # a quarter of those that wait
+    assert max(ready) <= 7
+    assert ready[-1] == 1
+    assert now_s() < 0.1
+    link.hang_up()
+    await task
+    await ship.leave()
+
+
+@played
 async def test_a_drop_that_fails_is_counted() -> None:
     ship = Ship()
 

@@ -130,11 +130,8 @@ def test_a_worker_without_the_token_is_not_let_in(fort: Fort, undisturbed: None,
     before = fort.coordinator.door.metrics()
     credentials = channel_credentials(fort.client_files())
 
-    def words() -> str:
-        return asyncio.run(closing_words(fort, Identity("stranger", token), credentials))
-
-    # gRPC forgets the reason when the call ends in the moment of a write: one that is not let in tries again anyway.
-    until(lambda: "the token is missing or is not the crew's" in words(), "it is told why")
+    words = asyncio.run(closing_words(fort, Identity("stranger", token), credentials))
+    assert "the token is missing or is not the crew's" in words
     assert fort.coordinator.door.metrics()[REJECTED]["control_token",] > before[REJECTED]["control_token",]
     assert "stranger" not in fort.coordinator.workers()
 

@@ -30,9 +30,9 @@ from quarterdeck.core.workcoord.messages import (
 )
 from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
-from quarterdeck.crew.clocks import MonotonicClock, RandomIds
 from quarterdeck.crew.coordinator import CoordinatorDriver
 from quarterdeck.crew.harvest import Window
+from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds
 from quarterdeck.http.errors import add_error_handlers
 from quarterdeck.scan.model import ScanTask, decode_task
 from quarterdeck.scan.routes import scan_router

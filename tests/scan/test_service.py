@@ -12,9 +12,9 @@ from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.ids import CoordinatorId, QueryId
 from quarterdeck.core.workcoord.coordinator import CoordinatorConfig, CoordinatorMachine
 from quarterdeck.core.workcoord.model import WorkKind
-from quarterdeck.crew.clocks import MonotonicClock, RandomIds
 from quarterdeck.crew.coordinator import CoordinatorDriver
 from quarterdeck.crew.harvest import Window
+from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds
 from quarterdeck.scan import service
 from quarterdeck.scan.model import ScanRequest, decode_task
 from quarterdeck.scan.service import ScanPlan, ScanService

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, NoReturn
 from quarterdeck.config import CoordinatorSettings, WorkerSettings, load_coordinator, load_worker
 
 if TYPE_CHECKING:
-    from quarterdeck.crew.guard import Guard
+    from quarterdeck.crew.process.guard import Guard
 
 
 def run_coordinator(config: Path | None, flags: Mapping[str, object], lifeline: int | None) -> NoReturn:
     settings = load_coordinator(config, flags)
     _begin(settings, "coordinator")
     from quarterdeck.coordinator.process import Coordinator  # noqa: PLC0415 - see above
-    from quarterdeck.crew.lifecycle import leave, run_process  # noqa: PLC0415
+    from quarterdeck.crew.process.lifecycle import leave, run_process  # noqa: PLC0415
     from quarterdeck.stores.data_folder import DataFolder  # noqa: PLC0415
 
     with DataFolder(settings.data_dir) as folder:
@@ -32,7 +32,7 @@ def run_coordinator(config: Path | None, flags: Mapping[str, object], lifeline: 
 def run_worker(config: Path | None, flags: Mapping[str, object], lifeline: int | None) -> NoReturn:
     settings = load_worker(config, flags)
     _begin(settings, "worker")
-    from quarterdeck.crew.lifecycle import leave, run_process  # noqa: PLC0415 - see above
+    from quarterdeck.crew.process.lifecycle import leave, run_process  # noqa: PLC0415 - see above
     from quarterdeck.stores.data_folder import DataFolder  # noqa: PLC0415
     from quarterdeck.worker.process import Worker  # noqa: PLC0415
 
@@ -55,7 +55,7 @@ def _begin(settings: CoordinatorSettings | WorkerSettings, role: str) -> None:
 
 
 def _guard(settings: CoordinatorSettings | WorkerSettings) -> "Guard":
-    from quarterdeck.crew.guard import Guard  # noqa: PLC0415 - see above
+    from quarterdeck.crew.process.guard import Guard  # noqa: PLC0415 - see above
 
     return Guard.load(
         tls_certificate=settings.tls_certificate,

@@ -94,7 +94,7 @@ class TextSink:
         sys.stdout.buffer.flush()
 
     def close(self) -> None:
-        pass
+        self._writer.close()
 
 
 class ParquetSink:

@@ -33,11 +33,12 @@ _PER_ENVELOPE_BYTES = 1024 * 1024
 """An envelope is full when its payloads are this large; one larger payload fills one alone."""
 _PATIENT = (ArtifactAck, DiskReported, WorkAccepted, WorkProgressed)
 """Words that are in no hurry: nobody waits for them, and others soon follow that they can go with."""
-_PATIENCE_S = 0.002
+_PATIENCE_S = 0.020
 _DISTANCE_S = 0.001
 """Between two envelopes: each costs gRPC some 150 µs on either side. A word after a silence still goes at once."""
 _FLUSH_S = 1.0
 """How long a closing session waits for its last words to be written."""
+CLOSED_BY_US = "closed by us"
 DOES_NOT_READ = "the peer does not read"
 _WORDS_UNSAID = "closed by us with words unsaid: the peer does not read"
 
@@ -54,6 +55,8 @@ class Conversation:
         self._outbox_bytes = 0
         self._wake = asyncio.Event()
         self._finishing = False
+        self._gathered = 0
+        """Messages in the outbox that are not patient by nature."""
         self._sent = 0
         self._received = 0
         self._why = ""
@@ -64,16 +67,20 @@ class Conversation:
         self.broke_protocol = False
         """Whether it ended because the peer sent what cannot be."""
 
-    def send(self, message: Message) -> None:
-        """Queues a message. A peer that has let the outbox fill up is cut off instead."""
+    def send(self, message: Message, company: int = 0) -> None:
+        """Queues a message. It goes at once, or when so many have gathered as it wants for company, and soon in any
+        case. A peer that has let the outbox fill up is cut off instead."""
         if len(self._outbox) >= OUTBOX_LIMIT or self._outbox_bytes >= OUTBOX_LIMIT_BYTES:
             self._cut(DOES_NOT_READ)
             return
         self._outbox.append(message)
         self._outbox_bytes += _payload_bytes(message)
         if not isinstance(message, _PATIENT):
-            self._wake.set()
-        elif self._reminder is None:
+            self._gathered += 1
+            if self._gathered >= company:
+                self._wake.set()
+                return
+        if self._reminder is None:
             self._reminder = asyncio.get_running_loop().call_later(_PATIENCE_S, self._wake.set)
 
     def finish(self) -> None:
@@ -132,11 +139,12 @@ class Conversation:
                 await self._wake.wait()
                 await self._keep_distance()
                 self._wake.clear()
+                self._gathered = 0
                 if self._reminder is not None:
                     self._reminder.cancel()
                     self._reminder = None
                 await self._write_outbox()
-            self._why = self._why or "closed by us"
+            self._why = self._why or CLOSED_BY_US
         except LinkClosedError as error:
             self._why = self._why or str(error)
 

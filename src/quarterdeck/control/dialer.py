@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import grpc
 import grpc.aio
 
-from quarterdeck.control.grpc_link import METHOD, GrpcLink
+from quarterdeck.control.grpc_link import METHOD, GrpcLink, describe, why_ended
 from quarterdeck.control.link import Link, LinkClosedError
 from quarterdeck.control.options import (
+    METADATA_ADMITTED,
     METADATA_IDENTITY,
     METADATA_PROTOCOL,
     METADATA_TOKEN,
@@ -54,11 +55,12 @@ class GrpcDialer:
         channel = self._channel(address)
         try:
             await _connect(channel, address)
+            converse: grpc.aio.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(METHOD)
+            call = converse(metadata=grpc.aio.Metadata(*self._metadata))
+            await _be_admitted(call, address)
         except BaseException:
             await channel.close()
             raise
-        converse: grpc.aio.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(METHOD)
-        call = converse(metadata=grpc.aio.Metadata(*self._metadata))
         link = GrpcLink(call, address, lambda: self._part(link, call, channel))
         return link
 
@@ -88,6 +90,20 @@ async def _connect(channel: grpc.aio.Channel, address: str) -> None:
                 await channel.wait_for_state_change(state)
     except TimeoutError:
         raise LinkClosedError(f"{address} did not answer within {_CONNECT_S:g} s") from None
+
+
+async def _be_admitted(call: "grpc.aio.StreamStreamCall[bytes, bytes]", address: str) -> None:
+    """Waits for the peer's word that it takes the call. To write before that would hide why it does not: gRPC makes
+    an error of its own of a call that ends in the moment of a write."""
+    try:
+        async with asyncio.timeout(_CONNECT_S):
+            admitted = await call.initial_metadata()
+            if METADATA_ADMITTED not in admitted:
+                raise LinkClosedError(why_ended(await call.code(), await call.details()))
+    except TimeoutError:
+        raise LinkClosedError(f"{address} did not answer the call within {_CONNECT_S:g} s") from None
+    except grpc.aio.AioRpcError as error:
+        raise LinkClosedError(describe(error)) from None
 
 
 async def _end_call(link: GrpcLink, call: "grpc.aio.StreamStreamCall[bytes, bytes]", channel: grpc.aio.Channel) -> None:

@@ -159,13 +159,13 @@ async def _why_over(stream: Stream) -> str:
     if not isinstance(stream, grpc.aio.Call) or not stream.done():
         return _BROKE
     code = await stream.code()
-    return _BY_PEER if code is grpc.StatusCode.OK else _describe(code, await stream.details())
+    return _BY_PEER if code is grpc.StatusCode.OK else why_ended(code, await stream.details())
 
 
 def describe(error: grpc.aio.AioRpcError) -> str:
     """Why a call failed, in one line."""
-    return _describe(error.code(), error.details())
+    return why_ended(error.code(), error.details())
 
 
-def _describe(code: grpc.StatusCode, details: str | None) -> str:
+def why_ended(code: grpc.StatusCode, details: str | None) -> str:
     return f"{code.name.lower()}: {' '.join((details or 'no details').split())}"

@@ -10,6 +10,8 @@ PROTOCOL = "1"
 
 METADATA_PROTOCOL = "quarterdeck-protocol"
 METADATA_IDENTITY = "quarterdeck-identity"
+METADATA_ADMITTED = "quarterdeck-admitted"
+"""What a server answers with at once when it takes a call."""
 METADATA_TOKEN = "authorization"  # noqa: S105 - the name of a header
 
 

@@ -11,6 +11,7 @@ import grpc.aio
 from quarterdeck.control.grpc_link import SERVICE, GrpcLink
 from quarterdeck.control.link import Link
 from quarterdeck.control.options import (
+    METADATA_ADMITTED,
     METADATA_IDENTITY,
     METADATA_PROTOCOL,
     METADATA_TOKEN,
@@ -75,6 +76,7 @@ class ControlServer:
     async def _converse(self, _: object, context: "grpc.aio.ServicerContext[bytes, bytes]") -> None:
         metadata = {key: str(value) for key, value in context.invocation_metadata() or ()}
         await self._check(metadata, context)
+        await context.send_initial_metadata(((METADATA_ADMITTED, PROTOCOL),))
         link = GrpcLink(context, metadata.get(METADATA_IDENTITY) or context.peer(), lambda: None)
         serving = self._links[link] = asyncio.ensure_future(self._serve(link))
         try:

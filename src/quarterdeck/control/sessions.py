@@ -30,11 +30,11 @@ class Sessions:
             if not self._open:
                 self._none.set()
 
-    def send(self, session_id: SessionId, message: Message) -> None:
+    def send(self, session_id: SessionId, message: Message, company: int = 0) -> None:
         """Says something on a session; on one that has just ended it is lost, as it would be on the way."""
         conversation = self._open.get(session_id)
         if conversation is not None:
-            conversation.send(message)
+            conversation.send(message, company)
 
     def finish(self, session_id: SessionId) -> None:
         """Ends a session once what was said on it is written; again is fine."""

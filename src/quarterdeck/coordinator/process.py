@@ -5,8 +5,6 @@ It decides nothing about work: that is the machine's affair, and the driver carr
 """
 
 import asyncio
-import random
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Final
@@ -15,11 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from quarterdeck import __version__
 from quarterdeck.config import CoordinatorSettings
-from quarterdeck.control.credentials import channel_credentials, server_credentials
-from quarterdeck.control.dialer import GrpcDialer, Identity
-from quarterdeck.control.discovery import Discovery, DnsDiscovery, StaticDiscovery, follow, join_address, split_address
-from quarterdeck.control.redial import keep_connected
-from quarterdeck.control.server import ControlServer
+from quarterdeck.control.discovery import join_address
 from quarterdeck.core.backoff import Backoff
 from quarterdeck.core.ids import CoordinatorId, WorkerId
 from quarterdeck.core.workcoord.coordinator import CoordinatorMachine
@@ -31,17 +25,17 @@ from quarterdeck.core.workcoord.model import LivenessPolicy
 from quarterdeck.crew.artifacts.failures import FetchFailure
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
 from quarterdeck.crew.artifacts.fetcher import ArtifactFetcher
-from quarterdeck.crew.clocks import MonotonicClock, RandomIds
 from quarterdeck.crew.coordinator import CoordinatorDriver
 from quarterdeck.crew.driver import Observers
-from quarterdeck.crew.guard import Guard
 from quarterdeck.crew.harvest import Window
-from quarterdeck.crew.journal import CoordinatorJournal, log_trouble
-from quarterdeck.crew.lifecycle import EXIT_HURRIED, ForcedEnd, StopSignals, end_task, settle_memory, stop_if_broken
-from quarterdeck.crew.metering import CoordinatorMeter, oldest_wait_s
-from quarterdeck.crew.pages import application
-from quarterdeck.crew.status import status_router
-from quarterdeck.crew.summaries import Summaries
+from quarterdeck.crew.observers.journal import CoordinatorJournal, log_trouble
+from quarterdeck.crew.observers.metering import CoordinatorMeter, oldest_wait_s
+from quarterdeck.crew.observers.summaries import Summaries
+from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds
+from quarterdeck.crew.process.doors import Doors, Peers
+from quarterdeck.crew.process.guard import Guard
+from quarterdeck.crew.process.lifecycle import EXIT_HURRIED, ForcedEnd, StopSignals, end_task, settle_memory
+from quarterdeck.crew.process.status import status_router
 from quarterdeck.http.monitor import MonitorSources
 from quarterdeck.http.server import HttpServer
 from quarterdeck.scan.routes import scan_router
@@ -51,7 +45,7 @@ from quarterdeck.stores.disk import DiskBudget, DiskLimits
 from quarterdeck.stores.objects import ObjectStores, S3Options
 from quarterdeck.telemetry.exposition import render
 from quarterdeck.telemetry.logs import get_logger
-from quarterdeck.telemetry.metrics import CoordinatorFigures, CoordinatorMetrics, Rejection
+from quarterdeck.telemetry.metrics import CoordinatorFigures, CoordinatorMetrics
 
 _log = get_logger(__name__)
 
@@ -73,9 +67,7 @@ class Coordinator:
         self._metrics = CoordinatorMetrics(self._registry)
         self._summaries = Summaries(self._clock)
         self._stopping = False
-        self._http: HttpServer | None = None
-        self._control: ControlServer | None = None
-        self._rejected_requests = 0
+        self._doors = Doors(guard)
         self._budget = DiskBudget(folder.folder("spool"), DiskLimits(settings.spool_limit_bytes))
         self._machine = CoordinatorMachine(
             CoordinatorConfig(
@@ -125,12 +117,8 @@ class Coordinator:
             self._metrics.read_figures_from(self._figures)
             running = asyncio.create_task(self._driver.run(), name="driver")
             stack.push_async_callback(end_task, running)
-            server = ControlServer(
-                self._driver.serve, credentials=server_credentials(self._guard.tls), admits=self._guard.admits
-            )
-            self._control = server
-            await server.start(settings.control_host, settings.control_port)
-            stack.push_async_callback(server.stop)
+            control = (settings.control_host, settings.control_port)
+            server = await self._doors.open_control(stack, control, self._driver.serve)
             await self._dial(stack, signals)
             http = await self._listen_http(stack)
             settle_memory()
@@ -168,24 +156,9 @@ class Coordinator:
     async def _dial(self, stack: AsyncExitStack, signals: StopSignals) -> None:
         """Dials workers, where they are not the ones who join."""
         settings = self._settings
-        discoveries: list[Discovery] = [StaticDiscovery(frozenset(settings.workers))] if settings.workers else []
-        if settings.workers_dns is not None:
-            discoveries.append(DnsDiscovery(*split_address(settings.workers_dns)))
-        if not discoveries:
-            return
-        identity = Identity(settings.coordinator_id, self._guard.authorization)
-        dialer = GrpcDialer(identity, credentials=channel_credentials(self._guard.tls))
-        stack.push_async_callback(dialer.close)
         backoff = Backoff(settings.reconnect_first_s, settings.reconnect_max_s)
-
-        async def connect(address: str) -> None:
-            await keep_connected(dialer, address, self._driver.serve, backoff, random, log_trouble)
-
-        following = asyncio.create_task(
-            follow(discoveries, connect, settings.discovery_interval_s, _log_lookup), name="follow workers"
-        )
-        following.add_done_callback(lambda done: stop_if_broken(done, signals))
-        stack.push_async_callback(end_task, following)
+        peers = Peers("workers", settings.workers, settings.workers_dns, settings.discovery_interval_s, backoff)
+        await self._doors.dial(stack, settings.coordinator_id, peers, self._driver.serve, signals)
 
     async def _listen_http(self, stack: AsyncExitStack) -> HttpServer:
         settings = self._settings
@@ -195,20 +168,12 @@ class Coordinator:
             metrics=lambda accept: render(self._registry, accept),
             scaling=self._scaling,
         )
-        app = application(
-            "Quarterdeck",
-            sources,
-            self._guard,
-            routers=[
-                status_router(self._driver, self._summaries, self._clock, settings.coordinator_id),
-                scan_router(self._scans),
-            ],
-            on_rejected=self._reject,
-        )
-        http = self._http = HttpServer(app, settings.http_host, settings.http_port, self._guard.server_context)
-        await http.start()
-        stack.push_async_callback(http.stop, 1.0)
-        return http
+        routers = [
+            status_router(self._driver, self._summaries, self._clock, settings.coordinator_id),
+            scan_router(self._scans),
+        ]
+        address = (settings.http_host, settings.http_port)
+        return await self._doors.open_http(stack, address, "Quarterdeck", sources, routers=routers)
 
     def _address_of(self, worker_id: WorkerId) -> str | None:
         """Where a worker said that its results are, when it registered."""
@@ -235,18 +200,6 @@ class Coordinator:
             "slots": sum(session.worker.slots for session in sessions),
         }
 
-    def _reject(self) -> None:
-        self._rejected_requests += 1
-
-    def _rejections(self) -> Mapping[Rejection, int]:
-        control = self._control.counters if self._control is not None else Counter[str]()
-        return {
-            Rejection.HTTP_TOKEN: self._rejected_requests,
-            Rejection.HTTP_HANDSHAKE: 0 if self._http is None else self._http.failed_handshakes,
-            Rejection.CONTROL_TOKEN: control["wrong_token"],
-            Rejection.CONTROL_PROTOCOL: control["wrong_protocol"],
-        }
-
     def _figures(self) -> CoordinatorFigures:
         machine, counters, disk = self._machine, self._machine.counters, self._budget.figures()
         return CoordinatorFigures(
@@ -263,14 +216,10 @@ class Coordinator:
             connections_without_registration=counters["connections_without_registration"],
             registrations_refused=counters["registrations_refused"],
             own_pauses=counters["own_pauses"],
-            rejections=self._rejections(),
+            rejections=self._doors.rejections(),
             affinity_hits=counters["assigned_at_home"],
             affinity_misses=counters["assigned_spilled"],
             fetched_bytes=self._fetcher.counters["bytes"],
             checksum_mismatches=self._fetcher.counters[FetchFailure.CHECKSUM_MISMATCH],
             results_dropped=counters["results_dropped"],
         )
-
-
-def _log_lookup(error: OSError) -> None:
-    _log.warning("workers could not be looked up", reason=str(error))

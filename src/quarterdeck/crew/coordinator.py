@@ -16,15 +16,15 @@ from quarterdeck.core.ids import QueryId, SessionId, WorkerId
 from quarterdeck.core.workcoord.coordinator import CoordinatorMachine
 from quarterdeck.core.workcoord.coordinator import effects as ef
 from quarterdeck.core.workcoord.coordinator import events as ev
-from quarterdeck.core.workcoord.messages import Register, WorkerMessage
+from quarterdeck.core.workcoord.messages import AssignWork, Register, WorkerMessage
 from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError, WorkKey, WorkSpec
-from quarterdeck.crew.driver import Observer, Stepper, Trouble, cancel_all, ignore_trouble
+from quarterdeck.crew.driver import Observer, Stepper, Trouble, cancel_all, company, ignore_trouble
 from quarterdeck.crew.ports import Clock, Fetcher, FetchFailedError, Ids, ResultT
 from quarterdeck.telemetry.traces import span
 
 _HELLO_S = 5.0
 """How long a new connection may take to say who it is."""
-_STOPPED = WorkError(ErrorCode.CANCELED, "the coordinator has stopped; ask another one", retryable=False)
+_STOPPED = WorkError(ErrorCode.UNAVAILABLE, "the coordinator has stopped; ask another one")
 
 
 class QueryHandle(Generic[ResultT]):
@@ -219,7 +219,7 @@ class CoordinatorDriver(Generic[ResultT]):
     def _execute(self, effect: ef.Effect) -> None:
         match effect:
             case ef.SendToWorker(session_id, message):
-                self._sessions.send(session_id, message)
+                self._sessions.send(session_id, message, self._company(session_id, message))
             case ef.CloseSession(session_id):
                 self._sessions.finish(session_id)
             case ef.FetchArtifact(attempt, worker_id, artifact):
@@ -242,6 +242,11 @@ class CoordinatorDriver(Generic[ResultT]):
                 pass  # for the observer
             case _:
                 assert_never(effect)
+
+    def _company(self, session_id: SessionId, message: Message) -> int:
+        """A work that will stand in a long line waits for others to go with."""
+        session = self.machine.roster.session(session_id) if type(message) is AssignWork else None
+        return 0 if session is None else company(session.outstanding, session.worker.slots)
 
     def _start_fetch(self, attempt: AttemptId, worker_id: WorkerId, artifact: Artifact) -> None:
         task = asyncio.create_task(self._fetch(attempt, worker_id, artifact), name=f"fetch {attempt}")

@@ -14,6 +14,8 @@ EventT_contra = TypeVar("EventT_contra", contravariant=True)
 
 _GRAIN_S = 0.0001
 """A timer aims this much behind its deadline: one that fires a hair too early, by rounding, would spin."""
+_DUE_AT_ONCE = 64
+"""Timers handled before others have their turn on the loop."""
 
 
 class Machine(Protocol[EventT_contra, EffectT]):
@@ -69,6 +71,7 @@ class Stepper(Generic[EventT, EffectT]):
         self._stepping = False
         self._timer: asyncio.TimerHandle | None = None
         self._armed_for = float("inf")
+        self._waking = False
         self._stopped = False
 
     def apply(self, event: EventT) -> None:
@@ -108,8 +111,10 @@ class Stepper(Generic[EventT, EffectT]):
 
     def _arm(self) -> None:
         """Makes sure to wake in time. A timer that turns out too early finds nothing due, which is cheap."""
+        if self._stopped or self._waking:
+            return
         deadline = self._machine.next_deadline()
-        if self._stopped or deadline is None or (self._timer is not None and self._armed_for <= deadline):
+        if deadline is None or (self._timer is not None and self._armed_for <= deadline):
             return
         if self._timer is not None:
             self._timer.cancel()
@@ -119,12 +124,24 @@ class Stepper(Generic[EventT, EffectT]):
         self._timer = asyncio.get_running_loop().call_later(delay_s, self._woken)
 
     def _woken(self) -> None:
+        """Handles what is due, and leaves the loop to others now and then if that is much."""
         self._timer = None
-        deadline = self._machine.next_deadline()
-        if deadline is not None and deadline <= self._clock.now():
-            self.apply(self._time_passed)
-        else:
+        self._waking = True
+        try:
+            for _ in range(_DUE_AT_ONCE):
+                deadline = self._machine.next_deadline()
+                if self._stopped or deadline is None or deadline > self._clock.now():
+                    break
+                self.apply(self._time_passed)
+        finally:
+            self._waking = False
             self._arm()
+
+
+def company(outstanding: int, slots: int) -> int:
+    """How many works go in one envelope to or from a worker that has so many: one by one as long as they keep its slots
+    busy, then a quarter of those that wait. An envelope costs as much as a small work, and what waits can wait."""
+    return (outstanding - 2 * slots) // 4
 
 
 async def cancel_all(tasks: Collection[asyncio.Task[Any]]) -> None:

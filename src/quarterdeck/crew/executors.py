@@ -82,6 +82,11 @@ class KindExecutor(Protocol):
         """Nobody waits for what a finished attempt left: it may go first if room is needed. On the event loop."""
         ...
 
+    def forget(self, attempt: AttemptId) -> bool:
+        """Lets go of what a finished attempt left in memory alone; whether nothing remains to be dropped. On the event
+        loop."""
+        ...
+
     def drop(self, attempt: AttemptId) -> None:
         """Deletes what a finished attempt left here; an attempt that left nothing is fine. Called in a thread."""
         ...
@@ -165,6 +170,10 @@ class Executors:
     def release(self, attempt: AttemptId) -> None:
         for executor in self._executors:
             executor.release(attempt)
+
+    def forget(self, attempt: AttemptId) -> bool:
+        remain = [executor for executor in self._executors if not executor.forget(attempt)]
+        return not remain
 
     async def drop(self, attempt: AttemptId) -> None:
         def drop_everywhere() -> None:

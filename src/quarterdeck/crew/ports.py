@@ -43,6 +43,10 @@ class Executor(Protocol):
         """Nobody waits for the artifact any more; it may go first if room is needed."""
         ...
 
+    def forget(self, attempt: AttemptId) -> bool:
+        """Drops what takes no time to drop; whether that was all of it."""
+        ...
+
     async def drop(self, attempt: AttemptId) -> None:
         """Deletes the artifact, or unloads what is held."""
         ...

@@ -7,17 +7,17 @@ import asyncio
 from collections.abc import Iterable
 from typing import assert_never
 
-from quarterdeck.control.conversation import Conversation
+from quarterdeck.control.conversation import CLOSED_BY_US, Conversation
 from quarterdeck.control.link import Link, LinkClosedError, Message, ProtocolError
 from quarterdeck.control.sessions import Sessions
 from quarterdeck.core.errors import ErrorCode
 from quarterdeck.core.ids import SessionId
-from quarterdeck.core.workcoord.messages import CoordinatorMessage, Refused, Registered
+from quarterdeck.core.workcoord.messages import CoordinatorMessage, Refused, Registered, WorkReady
 from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError, WorkSpec
 from quarterdeck.core.workcoord.worker import WorkerMachine
 from quarterdeck.core.workcoord.worker import effects as ef
 from quarterdeck.core.workcoord.worker import events as ev
-from quarterdeck.crew.driver import Observer, Stepper, Trouble, cancel_all, ignore_trouble
+from quarterdeck.crew.driver import Observer, Stepper, Trouble, cancel_all, company, ignore_trouble
 from quarterdeck.crew.ports import Clock, ExecutionFailedError, Executor
 
 _WELCOME_S = 5.0
@@ -120,7 +120,8 @@ class WorkerDriver:
             try:
                 self.apply(ev.SessionOpened(registered))
                 reason = await conversation.talk(lambda messages: self._take(session_id, messages))
-                self._on_trouble(peer, f"the session has ended: {reason}")
+                if reason != CLOSED_BY_US:
+                    self._on_trouble(peer, f"the session has ended: {reason}")
             finally:
                 self.machine.counters["protocol_errors"] += conversation.broke_protocol
                 self.apply(ev.SessionLost(session_id))
@@ -151,7 +152,7 @@ class WorkerDriver:
     def _execute(self, effect: ef.Effect) -> None:
         match effect:
             case ef.SendToCoordinator(session_id, message):
-                self._sessions.send(session_id, message)
+                self._sessions.send(session_id, message, self._company(session_id, message))
             case ef.CloseSession(session_id):
                 self._sessions.finish(session_id)
             case ef.ClearSession(session_id):
@@ -163,6 +164,8 @@ class WorkerDriver:
                 self._executions[attempt].cancel()
             case ef.ReleaseResult(attempt):
                 self._executor.release(attempt)
+            case ef.DropResult(attempt) if self._executor.forget(attempt):
+                pass
             case ef.DropResult(attempt):
                 task = asyncio.create_task(self._drop(attempt), name=f"drop {attempt}")
                 self._drops.add(task)
@@ -171,6 +174,11 @@ class WorkerDriver:
                 self._drained.set()
             case _:
                 assert_never(effect)
+
+    def _company(self, session_id: SessionId, message: Message) -> int:
+        """A result among many that are under way waits for others to go with."""
+        session = self.machine.session(session_id) if type(message) is WorkReady else None
+        return 0 if session is None else company(session.outstanding, self.machine.config.info.slots)
 
     def _cleared(self, session_id: SessionId) -> None:
         for peer, sessions in self._uncleared.items():

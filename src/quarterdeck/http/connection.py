@@ -28,8 +28,8 @@ class HttpLimits:
     head_timeout_s: float = 10.0
     """From the first byte of a head, or from the connection's beginning, to the end of the head."""
     keep_alive_s: int = 75
-    """How long a connection may be idle between requests. Longer than clients keep theirs (aiohttp 15 s), so that they
-    close first and none sends a request into a connection that is just being closed."""
+    """How long a connection may be idle between requests. Longer than our client keeps its own (15 s), so that it
+    closes first and none sends a request into a connection that is just being closed."""
 
 
 class HeadTooLargeError(Exception):

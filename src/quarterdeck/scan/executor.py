@@ -71,6 +71,9 @@ class ScanExecutor:
     def release(self, attempt: AttemptId) -> None:
         self._spool.acknowledged(attempt)
 
+    def forget(self, attempt: AttemptId) -> bool:
+        return self._spool.forget(attempt)
+
     def drop(self, attempt: AttemptId) -> None:
         self._spool.drop(attempt)
 

@@ -13,9 +13,9 @@ from quarterdeck.core.ids import LeafId, QueryId, WorkId
 from quarterdeck.core.workcoord.model import WorkKey, WorkKind, WorkSpec
 from quarterdeck.core.workcoord.policies import SEARCH
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
-from quarterdeck.crew.clocks import RandomIds
 from quarterdeck.crew.coordinator import CoordinatorDriver
 from quarterdeck.crew.harvest import Harvest, Window
+from quarterdeck.crew.process.clocks import RandomIds
 from quarterdeck.scan.model import ScanRequest, encode_task
 from quarterdeck.stores.objects import ObjectRef, ObjectStores
 

@@ -188,6 +188,9 @@ class SimulatedExecutor:
     def release(self, attempt: AttemptId) -> None:
         pass
 
+    def forget(self, attempt: AttemptId) -> bool:
+        return attempt not in self._artifacts
+
     async def drop(self, attempt: AttemptId) -> None:
         self._artifacts.pop(attempt, None)
 

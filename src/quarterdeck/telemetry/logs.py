@@ -47,7 +47,7 @@ _NUMBERS: Final = {
 _NAMES: Final = {number: name.value for name, number in _NUMBERS.items()}
 _RESERVED: Final = frozenset({"event", "level", "logger", "timestamp"})
 """Names that every record has; a field of such a name gets an underscore at its end."""
-_LIBRARIES: Final = frozenset({"aiohttp", "asyncio", "grpc", "uvicorn"})
+_LIBRARIES: Final = frozenset({"asyncio", "grpc", "uvicorn"})
 """Libraries that may have set up a handler of their own before `configure` was called."""
 
 ChoiceT = TypeVar("ChoiceT", bound=StrEnum)

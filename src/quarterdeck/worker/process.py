@@ -6,7 +6,6 @@ It decides nothing about work: that is the machine's affair, and the driver carr
 
 import asyncio
 import random
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Final
@@ -15,11 +14,7 @@ from prometheus_client import CollectorRegistry
 
 from quarterdeck import __version__
 from quarterdeck.config import WorkerSettings
-from quarterdeck.control.credentials import channel_credentials, server_credentials
-from quarterdeck.control.dialer import GrpcDialer, Identity
-from quarterdeck.control.discovery import Discovery, DnsDiscovery, StaticDiscovery, follow, join_address, split_address
-from quarterdeck.control.redial import keep_connected
-from quarterdeck.control.server import ControlServer
+from quarterdeck.control.discovery import join_address, split_address
 from quarterdeck.core.backoff import Backoff
 from quarterdeck.core.errors import ERROR_TABLE, ErrorCode
 from quarterdeck.core.ids import Incarnation, WorkerId
@@ -27,22 +22,29 @@ from quarterdeck.core.workcoord.model import AttemptId, DiskUse, WorkerInfo
 from quarterdeck.core.workcoord.worker import WorkerConfig, WorkerMachine
 from quarterdeck.core.workcoord.worker import effects as ef
 from quarterdeck.core.workcoord.worker import events as ev
+from quarterdeck.crew.artifacts.format import PATH_PREFIX
 from quarterdeck.crew.artifacts.route import ArtifactRoute
-from quarterdeck.crew.clocks import MonotonicClock
 from quarterdeck.crew.driver import Observers
 from quarterdeck.crew.executors import Executors
-from quarterdeck.crew.guard import Guard
-from quarterdeck.crew.journal import WorkerJournal, log_trouble
-from quarterdeck.crew.lifecycle import EXIT_HURRIED, ForcedEnd, StopSignals, end_task, settle_memory, stop_if_broken
-from quarterdeck.crew.metering import WorkerMeter
-from quarterdeck.crew.pages import application
+from quarterdeck.crew.observers.journal import WorkerJournal, log_trouble
+from quarterdeck.crew.observers.metering import WorkerMeter
+from quarterdeck.crew.process.clocks import MonotonicClock
+from quarterdeck.crew.process.doors import Doors, Peers
+from quarterdeck.crew.process.guard import Guard
+from quarterdeck.crew.process.lifecycle import (
+    EXIT_HURRIED,
+    ForcedEnd,
+    StopSignals,
+    end_task,
+    settle_memory,
+    stop_if_broken,
+)
 from quarterdeck.crew.worker import WorkerDriver
 from quarterdeck.http.monitor import MonitorSources
-from quarterdeck.http.server import HttpServer
 from quarterdeck.stores.data_folder import DataFolder
 from quarterdeck.telemetry.exposition import render
 from quarterdeck.telemetry.logs import get_logger
-from quarterdeck.telemetry.metrics import Rejection, WorkerFigures, WorkerMetrics
+from quarterdeck.telemetry.metrics import WorkerFigures, WorkerMetrics
 from quarterdeck.worker.kinds import Kinds, all_kinds
 from quarterdeck.worker.storage import Storage
 
@@ -74,9 +76,7 @@ class Worker:
         self._metrics = WorkerMetrics(self._registry)
         self._warm = False
         self._clean = True
-        self._http: HttpServer | None = None
-        self._control: ControlServer | None = None
-        self._rejected_requests = 0
+        self._doors = Doors(guard)
 
     async def run(self, signals: StopSignals, forced_end: ForcedEnd) -> int:
         """Lives until it has drained; the exit code."""
@@ -100,8 +100,8 @@ class Worker:
             await self._connect(stack, signals)
             settle_memory()
             addresses = {"http": self._listens_at()}
-            if self._control is not None and settings.control_listen is not None:
-                addresses["control"] = join_address(split_address(settings.control_listen)[0], self._control.port)
+            if self._doors.control is not None and settings.control_listen is not None:
+                addresses["control"] = join_address(split_address(settings.control_listen)[0], self._doors.control.port)
             self._folder.announce(**addresses)
             _log.info("worker is up", worker_id=self._driver.machine.config.info.worker_id, **addresses)
             return await self._live(running, signals, forced_end)
@@ -168,44 +168,21 @@ class Worker:
             metrics=lambda accept: render(self._registry, accept),
             scaling=self._scaling,
         )
-        app = application(
-            "Quarterdeck worker",
-            sources,
-            self._guard,
-            raw={"/artifacts/": self._route},
-            on_rejected=self._reject,
-        )
-        self._http = HttpServer(app, settings.http_host, settings.http_port, self._guard.server_context)
-        await self._http.start()
-        stack.push_async_callback(self._http.stop, 1.0)
+        address = (settings.http_host, settings.http_port)
+        await self._doors.open_http(stack, address, "Quarterdeck worker", sources, raw={PATH_PREFIX: self._route})
 
     async def _connect(self, stack: AsyncExitStack, signals: StopSignals) -> None:
         """Coordinators are dialled, or dial us; the conversation is the same."""
-        settings, guard = self._settings, self._guard
+        settings = self._settings
         if settings.control_listen is not None:
             host, port = split_address(settings.control_listen)
-            guard.check("the control port", host)
-            server = ControlServer(self._driver.serve, credentials=server_credentials(guard.tls), admits=guard.admits)
-            await server.start(host, port)
-            stack.push_async_callback(server.stop)
-            self._control = server
+            self._guard.check("the control port", host)
+            await self._doors.open_control(stack, (host, port), self._driver.serve)
             return
-        identity = Identity(self._driver.machine.config.info.worker_id, guard.authorization)
-        dialer = GrpcDialer(identity, credentials=channel_credentials(guard.tls))
-        stack.push_async_callback(dialer.close)
-        discoveries: list[Discovery] = [StaticDiscovery(frozenset(settings.join))] if settings.join else []
-        if settings.join_dns is not None:
-            discoveries.append(DnsDiscovery(*split_address(settings.join_dns)))
         backoff = Backoff(settings.reconnect_first_s, settings.reconnect_max_s)
-
-        async def connect(address: str) -> None:
-            await keep_connected(dialer, address, self._driver.serve, backoff, random, log_trouble)
-
-        following = asyncio.create_task(
-            follow(discoveries, connect, settings.discovery_interval_s, _log_lookup), name="follow coordinators"
-        )
-        following.add_done_callback(lambda done: stop_if_broken(done, signals))
-        stack.push_async_callback(end_task, following)
+        peers = Peers("coordinators", settings.join, settings.join_dns, settings.discovery_interval_s, backoff)
+        name = self._driver.machine.config.info.worker_id
+        await self._doors.dial(stack, name, peers, self._driver.serve, signals)
 
     # What happens meanwhile
 
@@ -242,8 +219,8 @@ class Worker:
         return self._settings.advertise_url or self._listens_at()
 
     def _listens_at(self) -> str:
-        assert self._http is not None, "artifacts are made when the server listens"
-        return self._http.url
+        assert self._doors.http is not None, "artifacts are made when the server listens"
+        return self._doors.http.url
 
     def _missing(self) -> Sequence[str]:
         missing: list[str] = []
@@ -262,18 +239,6 @@ class Worker:
             "slots_busy": machine.busy_slots,
             "slots": machine.config.info.slots,
             "accepting_work": int(machine.status.accepting_work),
-        }
-
-    def _reject(self) -> None:
-        self._rejected_requests += 1
-
-    def _rejections(self) -> Mapping[Rejection, int]:
-        control = self._control.counters if self._control is not None else Counter[str]()
-        return {
-            Rejection.HTTP_TOKEN: self._rejected_requests,
-            Rejection.HTTP_HANDSHAKE: 0 if self._http is None else self._http.failed_handshakes,
-            Rejection.CONTROL_TOKEN: control["wrong_token"],
-            Rejection.CONTROL_PROTOCOL: control["wrong_protocol"],
         }
 
     def _figures(self) -> WorkerFigures:
@@ -295,7 +260,7 @@ class Worker:
             protocol_errors=counters["protocol_errors"],
             registrations_failed=counters["registrations_failed"],
             own_pauses=counters["own_pauses"],
-            rejections=self._rejections(),
+            rejections=self._doors.rejections(),
             cache_hits=cache.hits,
             cache_misses=cache.misses,
             served_bytes=self._route.sent_bytes,
@@ -314,7 +279,3 @@ def _differ(use: DiskUse, told: DiskUse) -> bool:
 
 def _suffix() -> str:
     return f"{random.getrandbits(32):08x}"
-
-
-def _log_lookup(error: OSError) -> None:
-    _log.warning("coordinators could not be looked up", reason=str(error))

@@ -2,6 +2,7 @@
 
 import pytest
 
+from quarterdeck.core.errors import ErrorCode
 from quarterdeck.core.ids import QueryId, SessionId, WorkerId
 from quarterdeck.core.workcoord.coordinator import effects as ce
 from quarterdeck.core.workcoord.coordinator import events as cv
@@ -695,6 +696,7 @@ def test_a_query_that_is_asked_during_a_shutdown_ends_at_once() -> None:
     assert end.outcome is ce.Outcome.CANCELED
     assert end.error is not None
     assert "shutting down: a new version" in end.error.message
+    assert (end.error.code, end.error.retryable) == (ErrorCode.UNAVAILABLE, True)
 
 
 def test_a_coordinator_that_shuts_down_cancels_its_queries_says_goodbye_and_takes_no_session() -> None:

@@ -137,8 +137,8 @@ class Office:
 
     def is_clean(self) -> bool:
         """No file, no space taken, no connection in use."""
-        session: Any = getattr(self.fetcher, "_session")  # noqa: B009 - what is private is the only one that tells
-        return not (files_in(self.folder) or self.budget.figures().artifact_bytes or session.connector._acquired)
+        client: Any = getattr(self.fetcher, "_client")  # noqa: B009 - what is private is the only one that tells
+        return not (files_in(self.folder) or self.budget.figures().artifact_bytes or client.in_use)
 
 
 @asynccontextmanager

@@ -62,6 +62,18 @@ def test_a_small_artifact_stays_in_memory_and_a_large_one_does_not(tmp_path: Pat
     assert _found(depot, small.url) is None
 
 
+def test_only_what_is_in_memory_is_forgotten(tmp_path: Path) -> None:
+    depot = Depot(tmp_path, memory_limit_bytes=2**20)
+    small = depot.make(rows(0, 3))
+    large = depot.make(noise(megabytes=1), attempt=attempt_id(2))
+    assert depot.spool.forget(attempt_id())
+    assert depot.spool.forget(attempt_id())  # it is gone: that is fine
+    assert (depot.spool.memory_bytes, len(depot.spool)) == (0, 1)
+    assert _found(depot, small.url) is None
+    assert not depot.spool.forget(attempt_id(2))
+    assert _found(depot, large.url) is not None
+
+
 def test_when_memory_is_full_the_fetched_go_first_and_the_next_becomes_a_file(tmp_path: Path) -> None:
     size_bytes = Depot(tmp_path / "other").make(rows(0, 3)).size_bytes
     depot = Depot(tmp_path, memory_limit_bytes=2 * size_bytes)

@@ -14,9 +14,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-import aiohttp
-from yarl import URL
-
 from quarterdeck.core.ids import WorkerId
 from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError
 from quarterdeck.crew.artifacts.failures import CODES, FINAL, BrokenOffError, FetchError, FetchFailure
@@ -27,14 +24,20 @@ from quarterdeck.crew.artifacts.receivers import DiskReceiver, MemoryReceiver, R
 from quarterdeck.crew.artifacts.threads import in_thread
 from quarterdeck.crew.artifacts.verification import insist_known_version
 from quarterdeck.crew.ports import FetchFailedError
+from quarterdeck.http.client import (
+    Answer,
+    BrokenConnectionError,
+    HttpClient,
+    NotHttpError,
+    Origin,
+    SilentError,
+    UnreachableError,
+    split_address,
+)
 from quarterdeck.stores.disk import DiskBudget, DiskFullError
 
 _RESUMES: Final = 2
 _ROOM_LOOK_S: Final = 0.1
-_KEEP_ALIVE_S: Final = 15.0
-"""Well below the time after which a worker closes an idle connection, so that none is used in the moment it closes."""
-_READ_BUFFER_BYTES: Final = 256 * 1024
-"""aiohttp stops reading from the network at twice this."""
 
 
 def _nobody_listens(attempt: AttemptId) -> None:
@@ -70,7 +73,6 @@ class ArtifactFetcher:
         self._folder = spool_folder
         self._budget = budget
         self._timeout_s = timeout_s
-        self._timeout = aiohttp.ClientTimeout(sock_connect=stall_timeout_s, sock_read=stall_timeout_s)
         self._stall_timeout_s = stall_timeout_s
         self._memory_limit_bytes = memory_limit_bytes
         self._at_once = at_once
@@ -82,7 +84,7 @@ class ArtifactFetcher:
         self._tls = ssl
         self._on_begin = on_begin
         self._address_of = address_of
-        self._session: aiohttp.ClientSession | None = None
+        self._client: HttpClient | None = None
         self._releases: set[asyncio.Future[None]] = set()
 
     @property
@@ -93,35 +95,22 @@ class ArtifactFetcher:
     async def start(self) -> None:
         """Empties the folder of what an earlier process left, and is ready to fetch."""
         await in_thread(lambda: prepare_folder(self._folder))
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                limit=self._at_once,
-                limit_per_host=self._at_once_per_host,
-                keepalive_timeout=_KEEP_ALIVE_S,
-                ssl=self._tls or True,
-            ),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers=self._headers,
-            skip_auto_headers=("User-Agent", "Accept"),
-            auto_decompress=False,
-            timeout=self._timeout,
-            read_bufsize=_READ_BUFFER_BYTES,
-        )
+        self._client = HttpClient(headers=self._headers, stall_timeout_s=self._stall_timeout_s, ssl=self._tls)
 
     async def close(self) -> None:
         """Closes all connections; fetches must have ended. What was fetched stays until it is released."""
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
         if self._releases:
             await asyncio.wait(self._releases)
 
     async def fetch(self, worker_id: WorkerId, attempt: AttemptId, artifact: Artifact) -> FetchedArtifact:
         """Brings the result here and verifies it, or raises `FetchFailedError` with worker, address and reason."""
-        if self._session is None:
+        if self._client is None:
             raise RuntimeError("the fetcher was not started, or is closed")
         try:
-            result = await self._fetch(self._session, worker_id, attempt, artifact)
+            result = await self._fetch(self._client, worker_id, attempt, artifact)
         except FetchError as error:
             self.counters[error.failure] += 1
             message = f"the result of {attempt} was not had from worker {worker_id} at {artifact.url}: {error.why}"
@@ -154,29 +143,32 @@ class ArtifactFetcher:
             else:
                 return
 
-    def _believable(self, worker_id: WorkerId, text: str) -> URL:
+    def _believable(self, worker_id: WorkerId, url: str) -> tuple[Origin, str]:
         """Only the address under which the worker registered: the token goes with the request, and nowhere else."""
-        url = _believable(text)
+        try:
+            origin, target = split_address(url)
+        except ValueError as error:
+            raise FetchError(FetchFailure.REFUSED_URL, str(error)) from error
         address = self._address_of(worker_id)
-        if address and url.origin() != URL(address).origin():
+        if address and origin != split_address(address)[0]:
             raise FetchError(FetchFailure.REFUSED_URL, f"the worker registered with {address}, this is elsewhere")
-        if self._tls is not None and url.scheme != "https":
+        if self._tls is not None and origin.scheme != "https":
             raise FetchError(FetchFailure.REFUSED_URL, "it is not encrypted, and the crew has TLS")
-        return url
+        return origin, target
 
     async def _fetch(
-        self, session: aiohttp.ClientSession, worker_id: WorkerId, attempt: AttemptId, artifact: Artifact
+        self, client: HttpClient, worker_id: WorkerId, attempt: AttemptId, artifact: Artifact
     ) -> FetchedArtifact:
         insist_known_version(artifact)
-        url = self._believable(worker_id, artifact.url)
+        origin, target = self._believable(worker_id, artifact.url)
         receiver = self._receiver(artifact)
         try:
             await self._wait_for_room(receiver, artifact)
-            async with self._places.taken(url.authority):
+            async with self._places.taken(origin):
                 try:
                     async with asyncio.timeout(self._timeout_s):
                         self._on_begin(attempt)
-                        await self._transfer(session, url, artifact, receiver)
+                        await self._transfer(client, origin, target, artifact, receiver)
                         return await receiver.finish()
                 except TimeoutError as error:
                     why = f"it took longer than {self._timeout_s:g} s, {receiver.received_bytes} bytes had come"
@@ -195,11 +187,13 @@ class ArtifactFetcher:
             return MemoryReceiver(artifact)
         return DiskReceiver(artifact, self._folder, self._budget)
 
-    async def _transfer(self, session: aiohttp.ClientSession, url: URL, artifact: Artifact, receiver: Receiver) -> None:
+    async def _transfer(
+        self, client: HttpClient, origin: Origin, target: str, artifact: Artifact, receiver: Receiver
+    ) -> None:
         """All the bytes; what breaks off is taken up again."""
         for resumes_left in range(_RESUMES, -1, -1):
             try:
-                await self._receive(session, url, artifact, receiver)
+                await self._receive(client, origin, target, artifact, receiver)
             except BrokenOffError:
                 if resumes_left == 0:
                     raise
@@ -207,53 +201,46 @@ class ArtifactFetcher:
             else:
                 return
 
-    async def _receive(self, session: aiohttp.ClientSession, url: URL, artifact: Artifact, receiver: Receiver) -> None:
+    async def _receive(
+        self, client: HttpClient, origin: Origin, target: str, artifact: Artifact, receiver: Receiver
+    ) -> None:
         """The bytes from the first that is missing on, over one connection."""
         start = receiver.received_bytes
-        headers = {"Range": f"bytes={start}-"} if start else None
         try:
-            async with session.get(url, headers=headers, allow_redirects=False) as response:
-                _insist_fitting(response, start, artifact.size_bytes)
-                async for data in response.content.iter_any():
+            answer = await client.get(origin, target, {"Range": f"bytes={start}-"} if start else None)
+            try:
+                _insist_fitting(answer, start, artifact.size_bytes)
+                while data := await answer.read():
                     _insist_room(artifact.size_bytes - receiver.received_bytes, len(data))
                     await receiver.take(data)
-        except aiohttp.ClientConnectorError as error:
+            finally:
+                answer.close()
+        except UnreachableError as error:
             raise FetchError(FetchFailure.UNREACHABLE, f"it cannot be connected to: {error}") from error
-        except aiohttp.ServerTimeoutError as error:
-            why = f"nothing came for {self._stall_timeout_s:g} s, after {receiver.received_bytes} bytes"
-            raise FetchError(FetchFailure.TIMEOUT, why) from error
-        except (aiohttp.ClientPayloadError, aiohttp.ClientConnectionError) as error:
-            why = f"the connection broke after {receiver.received_bytes} bytes: {error!r}"
-            raise BrokenOffError(why) from error
-        except aiohttp.ClientError as error:
-            raise FetchError(FetchFailure.BROKEN, f"no HTTP is spoken there: {error!r}") from error
+        except SilentError as error:
+            raise FetchError(FetchFailure.TIMEOUT, f"{error}, after {receiver.received_bytes} bytes") from error
+        except BrokenConnectionError as error:
+            raise BrokenOffError(f"the connection broke after {receiver.received_bytes} bytes: {error}") from error
+        except NotHttpError as error:
+            raise FetchError(FetchFailure.BROKEN, f"no HTTP is spoken there: {error}") from error
         if receiver.received_bytes < artifact.size_bytes:
             raise BrokenOffError(f"it ended after {receiver.received_bytes} of {artifact.size_bytes} bytes")
 
 
-def _believable(text: str) -> URL:
-    try:
-        url = URL(text)
-        believable = url.scheme in {"http", "https"} and bool(url.host) and url.user is None
-    except ValueError as error:
-        raise FetchError(FetchFailure.REFUSED_URL, f"that is no URL: {error}") from error
-    if not believable:
-        raise FetchError(FetchFailure.REFUSED_URL, "only http and https are fetched from, and no user stands in it")
-    return url
-
-
-def _insist_fitting(response: aiohttp.ClientResponse, start: int, size_bytes: int) -> None:
+def _insist_fitting(answer: Answer, start: int, size_bytes: int) -> None:
     """The head of the answer: whether it is about the bytes we need."""
-    if response.status in {404, 410}:
-        raise FetchError(FetchFailure.NOT_FOUND, f"it is gone ({response.status})")
-    if response.status != (206 if start else 200):
-        raise FetchError(FetchFailure.BAD_STATUS, f"the answer was {response.status} {response.reason}")
+    if answer.status in {404, 410}:
+        raise FetchError(FetchFailure.NOT_FOUND, f"it is gone ({answer.status})")
+    if answer.status != (206 if start else 200):
+        raise FetchError(FetchFailure.BAD_STATUS, f"the answer was {answer.status}")
     if start:
-        expected, found = f"bytes {start}-{size_bytes - 1}/{size_bytes}", response.headers.get("Content-Range")
+        expected = f"bytes {start}-{size_bytes - 1}/{size_bytes}"
+        found = answer.headers.get(b"content-range", b"not said").decode("latin-1")
         if found != expected:
             raise FetchError(FetchFailure.SIZE_MISMATCH, f"the rest of it is {found}, expected was {expected}")
-    if response.content_length is not None and response.content_length != size_bytes - start:
-        why = f"it has {response.content_length} bytes to send, announced were {size_bytes - start}"
+    length = answer.length
+    if length is not None and length != size_bytes - start:
+        why = f"it has {length} bytes to send, announced were {size_bytes - start}"
         raise FetchError(FetchFailure.SIZE_MISMATCH, why)
 
 

@@ -63,14 +63,29 @@ class Footer:
     """All of it, so that who reads the file later need not read this again."""
 
 
+class Memory:
+    """A sink of pyarrow's own: to write there, a thread need not wait for its turn with Python."""
+
+    def __init__(self) -> None:
+        self.stream: Any = _pa.BufferOutputStream()
+
+    def taken(self) -> bytes:
+        """All that was written; once."""
+        return self.stream.getvalue().to_pybytes()
+
+
 class ParquetFile:
     """A Parquet file being written, row group by row group."""
 
-    def __init__(self, sink: Sink, schema: Schema, *, tiny: bool) -> None:
+    def __init__(self, sink: Sink | Memory, schema: Schema, *, tiny: bool) -> None:
         """A tiny file is written the cheapest way: to compress a few rows takes longer than to send them."""
         options = {"compression": "none", "use_dictionary": False} if tiny else _layout(schema)
         self._writer: Any = _pq.ParquetWriter(
-            sink, schema, write_statistics=False, store_schema=not _is_self_explaining(schema), **options
+            sink.stream if isinstance(sink, Memory) else sink,
+            schema,
+            write_statistics=False,
+            store_schema=not _is_self_explaining(schema),
+            **options,
         )
 
     def write(self, table: Table, rows_per_group: int) -> None:

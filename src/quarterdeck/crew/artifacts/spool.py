@@ -74,16 +74,27 @@ class ArtifactSpool:
                 return
         self.budget.acknowledge(name)
 
+    def forget(self, attempt: AttemptId) -> bool:
+        """Drops it if it is in memory alone; whether it is gone, now or already."""
+        with self._lock:
+            name = self._names.get(attempt)
+            if name is None:
+                return True
+            if not self._pocket.remove(name):
+                return False
+            del self._names[attempt], self._files[name]
+            return True
+
     def drop(self, attempt: AttemptId) -> None:
         """Deletes it; one that is gone already is fine. A transfer that has begun goes on. A large file takes its
         time to be deleted: on an event loop, do this in a thread."""
+        if self.forget(attempt):
+            return
         with self._lock:
             name = self._names.pop(attempt, None)
-            if name is None:
+            if name is None:  # evicted just now
                 return
             del self._files[name]
-            if self._pocket.remove(name):
-                return
         self.budget.remove(name)
 
     def find(self, name: str) -> SpooledFile | None:

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.workcoord.model import Artifact
 from quarterdeck.crew.artifacts.format import Hasher, Stamp, checksum_text
-from quarterdeck.crew.artifacts.parquet import ParquetFile, RecordBatch, Schema, TimeRange, table_of
+from quarterdeck.crew.artifacts.parquet import Memory, ParquetFile, RecordBatch, Schema, TimeRange, table_of
 from quarterdeck.stores.disk import GrowingFile
 
 _GROUP_ROWS: Final = 128 * 1024
@@ -20,6 +20,8 @@ _GROUP_BYTES: Final = 32 * 1024 * 1024
 """In memory, before encoding. A row group is what a reader has to hold."""
 _TINY_BYTES: Final = 4096
 """Up to here a result is written plainly: compression saves nothing that a network packet would notice."""
+_AT_ONCE_BYTES: Final = 1024 * 1024
+"""Up to here a result that is there as a whole is written to memory first, and from there at once."""
 _WRITE_BYTES: Final = 128 * 1024
 """pyarrow writes in many small pieces; they are put together to one write to the disk."""
 
@@ -164,10 +166,13 @@ class ArtifactWriter:
         """Completes the file and puts it where it can be fetched."""
         if self._times is None or self._over:
             raise RuntimeError("an open artifact is finished, once")
+        at_once = Memory() if self._parquet is None and self._waiting_bytes <= _AT_ONCE_BYTES else None
         try:
-            self._write_groups()
+            self._write_groups(at_once)
             stamp = Stamp(self._row_count, self._times.min_ts, self._times.max_ts)
-            self._begun(tiny=True).finish(stamp.encoded())
+            self._begun(at_once, tiny=True).finish(stamp.encoded())
+            if at_once is not None:
+                self._sink.write(at_once.taken())
             artifact = self._sink.keep(stamp)
         except BaseException:
             self.abandon()
@@ -183,12 +188,12 @@ class ArtifactWriter:
         self._waiting.clear()
         self._sink.abandon()
 
-    def _write_groups(self) -> None:
+    def _write_groups(self, sink: Memory | None = None) -> None:
         if not self._waiting:
             return
         assert self._times is not None
         table = table_of(self._waiting, self._schema)
-        parquet = self._begun(tiny=self._waiting_bytes <= _TINY_BYTES)
+        parquet = self._begun(sink, tiny=self._waiting_bytes <= _TINY_BYTES)
         self._times.add(table)
         # Even groups: a few rows too many do not make a group of their own.
         groups = max(1, round(self._waiting_rows / _GROUP_ROWS), round(self._waiting_bytes / _GROUP_BYTES))
@@ -197,10 +202,10 @@ class ArtifactWriter:
         self._waiting.clear()
         self._waiting_rows = self._waiting_bytes = 0
 
-    def _begun(self, *, tiny: bool) -> ParquetFile:
+    def _begun(self, sink: Memory | None, *, tiny: bool) -> ParquetFile:
         """Not before there is something to write: only then it is known how much."""
         if self._parquet is None:
-            self._parquet = ParquetFile(self._sink, self._schema, tiny=tiny)
+            self._parquet = ParquetFile(sink or self._sink, self._schema, tiny=tiny)
         return self._parquet
 
 

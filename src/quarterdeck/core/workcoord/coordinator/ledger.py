@@ -91,10 +91,17 @@ class Ledger:
             self._end_if_finished(query)
 
     def cancel_query(self, query_id: QueryId, reason: str) -> None:
-        """Cancels a query; one that has ended already is fine."""
+        """Cancels a query as somebody asked; one that has ended already is fine."""
+        self._cancel(query_id, WorkError(ErrorCode.CANCELED, reason, retryable=False))
+
+    def abandon_query(self, query_id: QueryId, reason: str) -> None:
+        """Cancels a query that nobody asked to cancel: elsewhere, or later, it can be done."""
+        self._cancel(query_id, WorkError(ErrorCode.UNAVAILABLE, reason))
+
+    def _cancel(self, query_id: QueryId, error: WorkError) -> None:
         query = self._queries.get(query_id)
         if query is not None:
-            self._end(query, Outcome.CANCELED, WorkError(ErrorCode.CANCELED, reason, retryable=False))
+            self._end(query, Outcome.CANCELED, error)
 
     def cancel_work(self, key: WorkKey) -> None:
         """Cancels one work; one that has ended already is fine."""

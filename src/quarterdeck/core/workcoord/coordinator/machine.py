@@ -119,7 +119,7 @@ class CoordinatorMachine:
             case ev.QueryOpened(query_id, wait_limit_s):
                 self.ledger.open_query(query_id, wait_limit_s)
                 if self._shut_down is not None:
-                    self.ledger.cancel_query(query_id, f"the coordinator is shutting down: {self._shut_down}")
+                    self.ledger.abandon_query(query_id, f"the coordinator is shutting down: {self._shut_down}")
             case ev.QuerySealed(query_id):
                 self.ledger.seal(query_id)
             case ev.QueryCancelRequested(query_id, reason):
@@ -245,7 +245,7 @@ class CoordinatorMachine:
         why = f"the coordinator is shutting down: {reason}"
         for query in list(self.ledger.queries()):
             if not query.durable:
-                self.ledger.cancel_query(query.query_id, why)
+                self.ledger.abandon_query(query.query_id, why)
         self.ledger.let_go(why, Outcome.CANCELED)
         for session in list(self.roster.sessions()):
             self._desk.send(session, Goodbye(reason))

@@ -12,6 +12,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from math import ceil
 from typing import assert_never
 
 from quarterdeck.core.deadlines import Deadlines
@@ -78,6 +79,8 @@ from quarterdeck.core.workcoord.worker.records import Attempt, Session
 from quarterdeck.core.workcoord.worker.tables import ATTEMPT_TABLE, AttemptState, AttemptTrigger
 from quarterdeck.core.workcoord.worker.timers import ArtifactTimer, DrainTimer, SessionTimer, Timer
 
+_LINGER_GRAIN_S = 0.05
+"""Results go together that nobody waits for: to wake up for each would cost more than to keep it a little longer."""
 _NOT_HELD = (AttemptState.STOPPING, AttemptState.LINGERING)
 """A durable attempt in these states is over for its owner."""
 
@@ -133,6 +136,9 @@ class WorkerMachine:
     @property
     def busy_slots(self) -> int:
         return self._busy_slots
+
+    def session(self, session_id: SessionId) -> Session | None:
+        return self._sessions.get(session_id)
 
     def sessions(self) -> Iterator[Session]:
         return iter(self._sessions.values())
@@ -298,7 +304,8 @@ class WorkerMachine:
 
     def _linger(self, attempt: Attempt) -> None:
         self._do(ReleaseResult(attempt.attempt_id))
-        self._deadlines.set(ArtifactTimer(attempt.attempt_id), self._now + self.config.artifact_linger_s)
+        until = self._now + self.config.artifact_linger_s
+        self._deadlines.set(ArtifactTimer(attempt.attempt_id), ceil(until / _LINGER_GRAIN_S) * _LINGER_GRAIN_S)
 
     def _clear_if_stopped(self, session_id: SessionId) -> None:
         if self._clearing.get(session_id) == 0:

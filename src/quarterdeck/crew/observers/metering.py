@@ -32,6 +32,8 @@ _PEERS_KEPT: Final = 10_000
 
 _REASSIGNMENTS: Final = {f"retried: {trigger}": reason for trigger, reason in REASSIGNMENTS.items()}
 """By the names under which the machine counts them."""
+_UNEVENTFUL: Final = frozenset({cev.WorkSubmitted, cev.FetchSucceeded, cev.QuerySealed})
+"""The frequent events that never make an attempt fail: after these there is nothing to look for."""
 _GIVE_UP: Final = (WorkState.PENDING, WorkTrigger.GIVE_UP)
 
 
@@ -119,7 +121,8 @@ class CoordinatorMeter:
                 pass
         for effect in effects:
             self._done(effect, now)
-        self._count_reassignments(event)
+        if type(event) not in _UNEVENTFUL:
+            self._count_reassignments(event)
         self._protocol_errors = self._machine.counters.get("protocol_errors", 0)
 
     def _heard(self, session_id: SessionId, message: m.WorkerMessage) -> None:

@@ -55,16 +55,6 @@ class CoordinatorJournal:
 
     def _heard(self, session_id: str, message: m.WorkerMessage) -> None:
         match message:
-            case m.WorkFailed(attempt, error):
-                _log.warning(
-                    "work failed", **_of(attempt), session_id=session_id, code=error.code, reason=error.message
-                )
-            case m.ArtifactLost(attempt, reason):
-                _log.warning("result lost", **_of(attempt), session_id=session_id, reason=reason)
-            case m.WorkRejected(attempt, reason):
-                _log.info("work rejected", **_of(attempt), session_id=session_id, reason=reason)
-            case m.WorkReturned(attempt):
-                _log.info("work handed back", **_of(attempt), session_id=session_id)
             case m.WorkAccepted(attempt):
                 _log.debug("work accepted", **_of(attempt), session_id=session_id)
             case m.WorkReady(attempt, artifact):
@@ -75,6 +65,16 @@ class CoordinatorJournal:
                     size_bytes=artifact.size_bytes,
                     url=artifact.url,
                 )
+            case m.WorkFailed(attempt, error):
+                _log.warning(
+                    "work failed", **_of(attempt), session_id=session_id, code=error.code, reason=error.message
+                )
+            case m.ArtifactLost(attempt, reason):
+                _log.warning("result lost", **_of(attempt), session_id=session_id, reason=reason)
+            case m.WorkRejected(attempt, reason):
+                _log.info("work rejected", **_of(attempt), session_id=session_id, reason=reason)
+            case m.WorkReturned(attempt):
+                _log.info("work handed back", **_of(attempt), session_id=session_id)
             case m.Throttled(for_s):
                 _log.info("worker asks to be spared", session_id=session_id, for_s=for_s)
             case m.Goodbye(reason):

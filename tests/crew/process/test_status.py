@@ -11,8 +11,8 @@ from quarterdeck.core.workcoord.coordinator import CoordinatorConfig, Coordinato
 from quarterdeck.core.workcoord.messages import AssignWork, DiskReported, DrainRequest, WorkAccepted
 from quarterdeck.core.workcoord.model import DiskUse
 from quarterdeck.crew.coordinator import CoordinatorDriver
-from quarterdeck.crew.status import status_router
-from quarterdeck.crew.summaries import Summaries
+from quarterdeck.crew.observers.summaries import Summaries
+from quarterdeck.crew.process.status import status_router
 from quarterdeck.http.errors import add_error_handlers
 from tests.crew.played import CountedIds, LoopClock, PlayedFetcher, PlayedLink, leaf, played, register_with, settle
 from tests.http.asked import Answer, ask

@@ -9,8 +9,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from quarterdeck import __version__
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
-from quarterdeck.crew.guard import Guard
-from quarterdeck.crew.pages import application
+from quarterdeck.crew.process.guard import Guard
+from quarterdeck.crew.process.pages import application
 from quarterdeck.http.monitor import MonitorSources
 from quarterdeck.security.tokens import SharedToken
 from tests.http.asked import Answer, ask, respond, text_app

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from quarterdeck.crew.lifecycle import (
+from quarterdeck.crew.process.lifecycle import (
     EXIT_FORCED,
     EXIT_HURRIED,
     ForcedEnd,
@@ -25,7 +25,7 @@ from tests.http.asked import until
 
 STOPS_IN_ORDER = """
     import sys
-    from quarterdeck.crew.lifecycle import run_process
+    from quarterdeck.crew.process.lifecycle import run_process
 
     async def main(signals, forced_end):
         print("up", flush=True)
@@ -154,7 +154,7 @@ def test_signals_mean_what_they_meant_before_when_it_is_over() -> None:
 def test_a_loop_that_hangs_is_ended_by_force_and_says_so() -> None:
     code = """
         import time
-        from quarterdeck.crew.lifecycle import run_process
+        from quarterdeck.crew.process.lifecycle import run_process
         from quarterdeck.telemetry.logs import configure
 
         async def main(signals, forced_end):
@@ -175,7 +175,7 @@ def test_a_loop_that_hangs_is_ended_by_force_and_says_so() -> None:
 def test_a_log_that_nobody_reads_does_not_keep_a_process_from_its_forced_end() -> None:
     code = """
         import os, time
-        from quarterdeck.crew.lifecycle import run_process
+        from quarterdeck.crew.process.lifecycle import run_process
         from quarterdeck.telemetry.logs import configure, get_logger
 
         async def main(signals, forced_end):
@@ -193,7 +193,7 @@ def test_a_log_that_nobody_reads_does_not_keep_a_process_from_its_forced_end() -
 def test_a_thread_that_does_not_end_does_not_keep_the_process_after_its_loop_is_gone() -> None:
     code = """
         import sys, threading, time
-        from quarterdeck.crew.lifecycle import run_process
+        from quarterdeck.crew.process.lifecycle import run_process
 
         async def main(signals, forced_end):
             threading.Thread(target=time.sleep, args=(60,)).start()
@@ -214,7 +214,7 @@ def test_a_thread_that_does_not_end_does_not_keep_the_process_after_its_loop_is_
 def test_a_process_that_ends_in_time_has_its_own_exit_code_and_does_not_wait() -> None:
     code = """
         import sys
-        from quarterdeck.crew.lifecycle import run_process
+        from quarterdeck.crew.process.lifecycle import run_process
 
         async def main(signals, forced_end):
             forced_end.arm(0.05)
@@ -243,7 +243,7 @@ def test_a_forced_end_that_is_disarmed_never_comes() -> None:
 
 LOOKS_AT_NO_SIGNAL = """
     import asyncio, sys, time
-    from quarterdeck.crew import lifecycle
+    from quarterdeck.crew.process import lifecycle
 
     async def main(signals, forced_end):
         print("starting", flush=True)
@@ -309,7 +309,7 @@ def test_a_part_that_breaks_stops_the_process_in_order_and_one_that_ends_does_no
 def test_leaving_says_what_was_said_last_and_leaves_the_rest_to_the_system() -> None:
     code = """
         import atexit, sys
-        from quarterdeck.crew.lifecycle import leave
+        from quarterdeck.crew.process.lifecycle import leave
 
         atexit.register(print, "the interpreter ends")
         print("last words")
@@ -326,7 +326,7 @@ def test_leaving_says_what_was_said_last_and_leaves_the_rest_to_the_system() -> 
 
 def test_an_error_of_the_process_is_raised_to_whoever_runs_it() -> None:
     code = """
-        from quarterdeck.crew.lifecycle import run_process
+        from quarterdeck.crew.process.lifecycle import run_process
 
         async def main(signals, forced_end):
             raise ValueError("the settings make no sense")
@@ -344,7 +344,7 @@ def test_memory_that_was_settled_is_not_taken_for_leaked_at_the_end() -> None:
     code = """
         import sys
         import duckdb
-        from quarterdeck.crew.lifecycle import run_process, settle_memory
+        from quarterdeck.crew.process.lifecycle import run_process, settle_memory
 
         async def main(signals, forced_end):
             main.connection = duckdb.connect()

@@ -20,7 +20,7 @@ from quarterdeck.core.workcoord.messages import (
 )
 from quarterdeck.core.workcoord.worker import WorkerMachine
 from quarterdeck.core.workcoord.worker import events as wv
-from quarterdeck.crew.journal import CoordinatorJournal, WorkerJournal, log_trouble
+from quarterdeck.crew.observers.journal import CoordinatorJournal, WorkerJournal, log_trouble
 from tests.core.workcoord.harness import FINAL, PASSING, Bridge, Mate, leaf
 from tests.crew.observed import held_by, observe, play_seeds, watched_processes
 
@@ -61,7 +61,7 @@ class Lines(logging.Handler):
 
 @pytest.fixture
 def lines() -> Iterator[Lines]:
-    logger = logging.getLogger("quarterdeck.crew.journal")
+    logger = logging.getLogger("quarterdeck.crew.observers.journal")
     before, handler = (logger.level, logger.propagate), Lines()
     logger.addHandler(handler)
     logger.setLevel(logging.DEBUG)

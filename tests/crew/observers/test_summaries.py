@@ -9,7 +9,7 @@ from quarterdeck.core.workcoord.coordinator import CoordinatorMachine
 from quarterdeck.core.workcoord.coordinator import events as cv
 from quarterdeck.core.workcoord.messages import WorkFailed
 from quarterdeck.core.workcoord.worker import WorkerMachine
-from quarterdeck.crew.summaries import KEPT, Summaries
+from quarterdeck.crew.observers.summaries import KEPT, Summaries
 from tests.core.workcoord.harness import FINAL, PASSING, Bridge, epoch, leaf
 from tests.crew.observed import AFTER_ALL_S, LoopOrLaterClock, held_by, observe, play_seeds, watched_processes
 

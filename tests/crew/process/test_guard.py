@@ -9,7 +9,7 @@ import pytest
 
 from quarterdeck.control.credentials import channel_credentials, server_credentials
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
-from quarterdeck.crew.guard import Guard
+from quarterdeck.crew.process.guard import Guard
 from tests.http.asked import ask, text_app
 from tests.security.certificates import Crew
 

@@ -10,9 +10,9 @@ from quarterdeck.core.ids import QueryId, WorkerId
 from quarterdeck.core.workcoord.coordinator import CoordinatorMachine
 from quarterdeck.core.workcoord.coordinator.records import Session
 from quarterdeck.crew.coordinator import CoordinatorDriver
-from quarterdeck.crew.metering import oldest_wait_s
+from quarterdeck.crew.observers.metering import oldest_wait_s
+from quarterdeck.crew.observers.summaries import Summaries
 from quarterdeck.crew.ports import Clock
-from quarterdeck.crew.summaries import Summaries
 
 
 def status_router(driver: CoordinatorDriver[Any], summaries: Summaries, clock: Clock, name: str) -> APIRouter:

@@ -37,8 +37,8 @@ from quarterdeck.core.workcoord.model import AttemptId, WorkKind
 from quarterdeck.core.workcoord.worker import WorkerMachine
 from quarterdeck.core.workcoord.worker import events as wv
 from quarterdeck.core.workcoord.worker.records import Attempt
-from quarterdeck.crew import metering
-from quarterdeck.crew.metering import CoordinatorMeter, Peers, WorkerMeter
+from quarterdeck.crew.observers import metering
+from quarterdeck.crew.observers.metering import CoordinatorMeter, Peers, WorkerMeter
 from quarterdeck.telemetry.metrics import (
     CoordinatorMetrics,
     Counter,
@@ -187,7 +187,7 @@ def test_a_query_that_meets_the_shutdown_ends_once_whether_it_runs_or_comes_late
     shore.submit(leaf("a", "q1"))
     shore.end_all()
     shore.open_query("q2")
-    assert moved(shore.metrics.queries.errors) == {ErrorCode.CANCELED: 2}
+    assert moved(shore.metrics.queries.errors) == {ErrorCode.UNAVAILABLE: 2}
     assert observed(shore.metrics.queries.latency) == {Outcome.CANCELED: (2, 0)}
     assert held_by(shore.meter, apart_from=KEPT) == {}
 

@@ -6,7 +6,7 @@ from fastapi import APIRouter, FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from quarterdeck import __version__
-from quarterdeck.crew.guard import Guard
+from quarterdeck.crew.process.guard import Guard
 from quarterdeck.http.body_limit import BodyLimit
 from quarterdeck.http.errors import add_error_handlers
 from quarterdeck.http.monitor import MonitorSources, monitor_router

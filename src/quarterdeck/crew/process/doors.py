@@ -1,0 +1,128 @@
+"""The doors of a process: its HTTP server, its control port, the peers it dials, and a count of who was turned away.
+
+Both processes have the same ones; what is behind them is their own.
+"""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from fastapi import APIRouter
+from starlette.types import ASGIApp
+
+from quarterdeck.control.credentials import channel_credentials, server_credentials
+from quarterdeck.control.dialer import GrpcDialer, Identity
+from quarterdeck.control.discovery import Discovery, DnsDiscovery, StaticDiscovery, follow, split_address
+from quarterdeck.control.link import Link
+from quarterdeck.control.redial import keep_connected
+from quarterdeck.control.server import ControlServer
+from quarterdeck.core.backoff import Backoff
+from quarterdeck.crew.observers.journal import log_trouble
+from quarterdeck.crew.process.guard import Guard
+from quarterdeck.crew.process.lifecycle import StopSignals, end_task, stop_if_broken
+from quarterdeck.crew.process.pages import application
+from quarterdeck.http.monitor import MonitorSources
+from quarterdeck.http.server import HttpServer
+from quarterdeck.telemetry.logs import get_logger
+from quarterdeck.telemetry.metrics import Rejection
+
+_log = get_logger(__name__)
+_CLOSE_S = 1.0
+"""How long requests may go on when the process ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peers:
+    """Whom to dial, and how often to try."""
+
+    what: str
+    """What they are, for people."""
+    addresses: Sequence[str]
+    dns: str | None
+    """A name that stands for all of them."""
+    lookup_interval_s: float
+    backoff: Backoff
+
+    def discoveries(self) -> list[Discovery]:
+        found: list[Discovery] = [StaticDiscovery(frozenset(self.addresses))] if self.addresses else []
+        if self.dns is not None:
+            found.append(DnsDiscovery(*split_address(self.dns)))
+        return found
+
+
+class Doors:
+    """What is opened is closed with the stack that it is given."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+        self._rejected_requests = 0
+        self.http: HttpServer | None = None
+        self.control: ControlServer | None = None
+
+    async def open_http(
+        self,
+        stack: AsyncExitStack,
+        address: tuple[str, int],
+        title: str,
+        sources: MonitorSources,
+        *,
+        routers: Iterable[APIRouter] = (),
+        raw: dict[str, ASGIApp] | None = None,
+    ) -> HttpServer:
+        app = application(title, sources, self._guard, routers=routers, raw=raw, on_rejected=self._reject)
+        http = self.http = HttpServer(app, *address, self._guard.server_context)
+        await http.start()
+        stack.push_async_callback(http.stop, _CLOSE_S)
+        return http
+
+    async def open_control(
+        self, stack: AsyncExitStack, address: tuple[str, int], serve: Callable[[Link], Awaitable[object]]
+    ) -> ControlServer:
+        server = ControlServer(serve, credentials=server_credentials(self._guard.tls), admits=self._guard.admits)
+        self.control = server
+        await server.start(*address)
+        stack.push_async_callback(server.stop)
+        return server
+
+    async def dial(
+        self,
+        stack: AsyncExitStack,
+        name: str,
+        peers: Peers,
+        serve: Callable[[Link], Awaitable[bool]],
+        signals: StopSignals,
+    ) -> None:
+        """Keeps connected with each of the peers, as long as it is listed."""
+        discoveries = peers.discoveries()
+        if not discoveries:
+            return
+        identity = Identity(name, self._guard.authorization)
+        dialer = GrpcDialer(identity, credentials=channel_credentials(self._guard.tls))
+        stack.push_async_callback(dialer.close)
+
+        async def connect(address: str) -> None:
+            await keep_connected(dialer, address, serve, peers.backoff, random, log_trouble)
+
+        def lookup_failed(error: OSError) -> None:
+            _log.warning(f"{peers.what} could not be looked up", reason=str(error))
+
+        following = asyncio.create_task(
+            follow(discoveries, connect, peers.lookup_interval_s, lookup_failed), name=f"follow {peers.what}"
+        )
+        following.add_done_callback(lambda done: stop_if_broken(done, signals))
+        stack.push_async_callback(end_task, following)
+
+    def rejections(self) -> Mapping[Rejection, int]:
+        control = self.control.counters if self.control is not None else Counter[str]()
+        return {
+            Rejection.HTTP_TOKEN: self._rejected_requests,
+            Rejection.HTTP_HANDSHAKE: 0 if self.http is None else self.http.failed_handshakes,
+            Rejection.CONTROL_TOKEN: control["wrong_token"],
+            Rejection.CONTROL_PROTOCOL: control["wrong_protocol"],
+        }
+
+    def _reject(self) -> None:
+        self._rejected_requests += 1
