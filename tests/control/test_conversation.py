@@ -394,6 +394,26 @@ async def test_a_word_whose_company_does_not_come_goes_alone_in_the_end() -> Non
 
 
 @played
+async def test_what_comes_during_a_write_has_its_own_company_to_wait_for() -> None:
+    link = PlayedLink(room=1)
+    conversation, _, talk = _talking(link)
+    await asyncio.sleep(1)
+    conversation.send(BEAT)
+    await asyncio.sleep(0.1)
+    conversation.send(BEAT)
+    await asyncio.sleep(0.1)  # the second is being written: the peer has not taken the first
+    conversation.send(CreditConfirmed(1), company=3)
+    conversation.send(CreditConfirmed(2), company=3)
+    assert [await link.hear(), await link.hear()] == [(BEAT,), (BEAT,)]
+    await asyncio.sleep(0.01)
+    assert not link.unheard
+    conversation.send(CreditConfirmed(3), company=3)
+    assert await link.hear() == tuple(map(CreditConfirmed, (1, 2, 3)))
+    conversation.finish()
+    await talk
+
+
+@played
 async def test_a_word_in_a_hurry_takes_along_those_that_wait_for_company() -> None:
     link = PlayedLink()
     conversation, _, talk = _talking(link)

@@ -161,17 +161,21 @@ class Conversation:
         self.link.close()
 
     async def _write_outbox(self) -> None:
-        while self._outbox:
+        """What is there now. What comes meanwhile has its own hurry, or company to wait for."""
+        left = len(self._outbox)
+        while left:
+            batch = self._next_batch(min(left, _PER_ENVELOPE))
+            left -= len(batch)
             try:
                 async with asyncio.timeout(STALL_S):
-                    await self.link.send(self._stamp(self._next_batch()))
+                    await self.link.send(self._stamp(batch))
             except TimeoutError:
                 raise LinkClosedError(DOES_NOT_READ) from None
 
-    def _next_batch(self) -> list[Message]:
+    def _next_batch(self, limit: int) -> list[Message]:
         batch: list[Message] = []
         size_bytes = 0
-        while self._outbox and len(batch) < _PER_ENVELOPE:
+        while len(batch) < limit:
             more_bytes = _payload_bytes(self._outbox[0])
             if batch and size_bytes + more_bytes > _PER_ENVELOPE_BYTES:
                 break
