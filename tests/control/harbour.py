@@ -16,6 +16,7 @@ from quarterdeck.control.options import METADATA_IDENTITY, METADATA_PROTOCOL, PR
 from quarterdeck.control.server import ControlServer
 from quarterdeck.core.ids import SessionId
 from quarterdeck.core.workcoord.messages import CreditChanged, Goodbye
+from quarterdeck.security.tls import TlsFiles
 
 LOOPBACK = "127.0.0.1"
 PATIENCE_S = 20.0
@@ -65,11 +66,11 @@ class Guests:
 async def listening(
     serve: Callable[[Link], Coroutine[Any, Any, object]],
     *,
-    credentials: grpc.ServerCredentials | None = None,
+    tls: TlsFiles | None = None,
     admits: Callable[[str | None], bool] | None = None,
     keepalive: Keepalive | None = None,
 ) -> AsyncGenerator[ControlServer]:
-    server = ControlServer(serve, credentials=credentials, admits=admits, keepalive=keepalive)
+    server = ControlServer(serve, tls=tls, admits=admits, keepalive=keepalive)
     await server.start(LOOPBACK, 0)
     try:
         yield server

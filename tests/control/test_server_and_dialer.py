@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import grpc
 import grpc.aio
@@ -14,7 +15,7 @@ import psutil
 import pytest
 
 from quarterdeck.control.codec import encode
-from quarterdeck.control.credentials import channel_credentials, server_credentials
+from quarterdeck.control.credentials import Handshakes, channel_credentials
 from quarterdeck.control.grpc_link import METHOD, GrpcLink
 from quarterdeck.control.link import Link, LinkClosedError
 from quarterdeck.control.options import METADATA_IDENTITY, METADATA_PROTOCOL, METADATA_TOKEN, PROTOCOL
@@ -168,10 +169,47 @@ def _certified(folder: Path) -> TlsFiles:
 
 def test_with_tls_those_with_a_certificate_of_the_crew_talk(crew: TlsFiles) -> None:
     async def scenario() -> None:
-        async with listening(echo, credentials=server_credentials(crew)) as server:
-            assert await serves_others(server, channel_credentials(crew))
+        async with listening(echo, tls=crew) as server:
+            for _ in range(3):
+                assert await serves_others(server, channel_credentials(crew))
+            assert server.failed_handshakes == 0
 
     run(scenario())
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\n\r\n", bytes(range(256)), b"\x16\x03\x01"])
+def test_with_tls_strangers_who_cannot_shake_hands_are_counted_after_a_while(crew: TlsFiles, sent: bytes) -> None:
+    async def scenario() -> None:
+        async with listening(echo, tls=crew) as server:
+            _, writer = await asyncio.open_connection(LOOPBACK, server.port)
+            writer.write(sent)
+            await writer.drain()
+            writer.close()
+            assert await serves_others(server, channel_credentials(crew))
+            assert server.failed_handshakes == 0  # it might still make its call
+            with patch("quarterdeck.control.credentials._CALL_WITHIN_S", 0.0):
+                await until(lambda: server.failed_handshakes == 1)
+            assert await serves_others(server, channel_credentials(crew))
+            assert server.failed_handshakes == 1
+
+    run(scenario())
+
+
+def test_failed_handshakes_never_fall_and_are_counted_when_it_is_sure() -> None:
+    now_s = 0.0
+    handshakes = Handshakes(lambda: now_s)
+    for _ in range(3):
+        handshakes.begun()
+    handshakes.called()
+    assert handshakes.failed == 0
+    now_s = 5.0
+    assert handshakes.failed == 2
+    handshakes.called()  # late
+    handshakes.called()
+    assert handshakes.failed == 2
+    for _ in range(10_003):
+        handshakes.begun()
+    assert handshakes.failed == 3  # what is kept of the past is bounded: the oldest three are taken for settled
 
 
 def _no_certificate(crew: TlsFiles, others: TlsFiles) -> grpc.ChannelCredentials:
@@ -198,6 +236,7 @@ def test_with_tls_others_are_refused_and_the_crew_is_served_on(
     intruder: Intruder, crew: TlsFiles, others: TlsFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("quarterdeck.control.dialer._CONNECT_S", 1.0)  # one that is not spoken to waits so long
+    monkeypatch.setattr("quarterdeck.control.credentials._CALL_WITHIN_S", 0.0)
 
     async def scenario() -> None:
         served: list[str] = []
@@ -206,12 +245,13 @@ def test_with_tls_others_are_refused_and_the_crew_is_served_on(
             served.append(link.peer)
             await echo(link)
 
-        async with listening(serve, credentials=server_credentials(crew)) as server:
+        async with listening(serve, tls=crew) as server:
             async with dialling("intruder", credentials=intruder(crew, others)) as dialer:
                 with pytest.raises(LinkClosedError):
                     await _dial_and_read(dialer.dial(address_of(server)))
             assert await serves_others(server, channel_credentials(crew))
             assert served == ["somebody else"]
+            assert server.failed_handshakes >= 1
 
     run(scenario())
 

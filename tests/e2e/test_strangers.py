@@ -137,8 +137,16 @@ def test_a_worker_without_the_token_is_not_let_in(fort: Fort, undisturbed: None,
 
 
 def test_a_worker_without_a_certificate_is_not_let_in(fort: Fort, undisturbed: None) -> None:
+    before = fort.coordinator.door.metrics()
     trusting = grpc.ssl_channel_credentials(root_certificates=fort.authority.authority.read_bytes())
     for credentials in (trusting, None):
         words = asyncio.run(closing_words(fort, Identity("stranger", f"Bearer {TOKEN}"), credentials))
         assert words
         assert "stranger" not in fort.coordinator.workers()
+    until(
+        lambda: (
+            fort.coordinator.door.metrics()[REJECTED]["control_handshake",]
+            >= before[REJECTED]["control_handshake",] + 2
+        ),
+        "they are counted",
+    )

@@ -8,6 +8,7 @@ from contextlib import suppress
 import grpc
 import grpc.aio
 
+from quarterdeck.control.credentials import Handshakes, server_credentials
 from quarterdeck.control.grpc_link import SERVICE, GrpcLink
 from quarterdeck.control.link import Link
 from quarterdeck.control.options import (
@@ -20,6 +21,7 @@ from quarterdeck.control.options import (
     server_options,
 )
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.security.tls import TlsFiles
 
 _STOP_S = 1.0
 
@@ -31,12 +33,13 @@ class ControlServer:
         self,
         serve: Callable[[Link], Awaitable[object]],
         *,
-        credentials: grpc.ServerCredentials | None = None,
+        tls: TlsFiles | None = None,
         admits: Callable[[str | None], bool] | None = None,
         keepalive: Keepalive | None = None,
     ) -> None:
         self._serve = serve
-        self._credentials = credentials
+        self._handshakes = Handshakes()
+        self._credentials = server_credentials(tls, self._handshakes)
         self._admits = admits
         self._server = grpc.aio.server(options=server_options(keepalive or Keepalive()))
         self._server.add_generic_rpc_handlers((_Handlers(self._converse),))
@@ -44,6 +47,11 @@ class ControlServer:
         """Each with who serves it."""
         self.port = 0
         self.counters: Counter[str] = Counter()
+
+    @property
+    def failed_handshakes(self) -> int:
+        """Connections that did not come to TLS, as far as can be told."""
+        return self._handshakes.failed
 
     async def start(self, host: str, port: int) -> None:
         """Listens; `port` 0 takes any that is free, and the attribute tells which."""
@@ -74,6 +82,7 @@ class ControlServer:
             await asyncio.wait(serving)
 
     async def _converse(self, _: object, context: "grpc.aio.ServicerContext[bytes, bytes]") -> None:
+        self._handshakes.called()
         metadata = {key: str(value) for key, value in context.invocation_metadata() or ()}
         await self._check(metadata, context)
         await context.send_initial_metadata(((METADATA_ADMITTED, PROTOCOL),))

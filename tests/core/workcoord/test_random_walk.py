@@ -180,7 +180,7 @@ class Walk(RuleBasedStateMachine):
                     crew.tell(shore, cv.QueryCancelRequested(query_id, "enough"))
                 else:
                     crew.tell(shore, cv.QuerySealed(query_id))
-        for _ in range(60):
+        for _ in range(60 + 6 * self.names):  # a walk may have submitted much and worked on nothing
             self._heal_a_little()
             if not any(shore.open_queries or shore.fetches for shore in crew.shores):
                 break

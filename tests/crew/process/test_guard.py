@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.control.credentials import channel_credentials, server_credentials
+from quarterdeck.control.credentials import Handshakes, channel_credentials, server_credentials
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.crew.process.guard import Guard
 from tests.http.asked import ask, text_app
@@ -51,7 +51,7 @@ def test_without_files_there_is_nothing_to_show_and_nothing_to_ask_for() -> None
     guard = load()
     assert (guard.tls, guard.token, guard.authorization, guard.admits) == (None, None, None, None)
     assert (guard.server_context, guard.client_context) == (None, None)
-    assert (server_credentials(guard.tls), channel_credentials(guard.tls)) == (None, None)
+    assert (server_credentials(guard.tls, Handshakes()), channel_credentials(guard.tls)) == (None, None)
 
 
 def test_files_become_what_the_doors_need(tls_files: tuple[Path, Path, Path], token_file: Path) -> None:
@@ -65,7 +65,7 @@ def test_files_become_what_the_doors_need(tls_files: tuple[Path, Path, Path], to
     assert guard.admits(guard.authorization)
     assert not guard.admits("Bearer another-horse-battery")
     assert not guard.admits(None)
-    assert server_credentials(guard.tls) is not None
+    assert server_credentials(guard.tls, Handshakes()) is not None
     assert channel_credentials(guard.tls) is not None
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fastapi import APIRouter
 from starlette.types import ASGIApp
 
-from quarterdeck.control.credentials import channel_credentials, server_credentials
+from quarterdeck.control.credentials import channel_credentials
 from quarterdeck.control.dialer import GrpcDialer, Identity
 from quarterdeck.control.discovery import Discovery, DnsDiscovery, StaticDiscovery, follow, split_address
 from quarterdeck.control.link import Link
@@ -81,7 +81,7 @@ class Doors:
     async def open_control(
         self, stack: AsyncExitStack, address: tuple[str, int], serve: Callable[[Link], Awaitable[object]]
     ) -> ControlServer:
-        server = ControlServer(serve, credentials=server_credentials(self._guard.tls), admits=self._guard.admits)
+        server = ControlServer(serve, tls=self._guard.tls, admits=self._guard.admits)
         self.control = server
         await server.start(*address)
         stack.push_async_callback(server.stop)
@@ -120,6 +120,7 @@ class Doors:
         return {
             Rejection.HTTP_TOKEN: self._rejected_requests,
             Rejection.HTTP_HANDSHAKE: 0 if self.http is None else self.http.failed_handshakes,
+            Rejection.CONTROL_HANDSHAKE: 0 if self.control is None else self.control.failed_handshakes,
             Rejection.CONTROL_TOKEN: control["wrong_token"],
             Rejection.CONTROL_PROTOCOL: control["wrong_protocol"],
         }

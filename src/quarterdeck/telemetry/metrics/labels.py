@@ -73,6 +73,8 @@ class Rejection(StrEnum):
     """A request without the crew's token."""
     HTTP_HANDSHAKE = "http_handshake"
     """A connection to the HTTP port that did not come to TLS."""
+    CONTROL_HANDSHAKE = "control_handshake"
+    """A connection to the control port that did not come to TLS, told after some seconds without a call."""
     CONTROL_TOKEN = "control_token"  # noqa: S105 - a name for it
     """A call on the control port without the crew's token."""
     CONTROL_PROTOCOL = "control_protocol"
