@@ -368,7 +368,9 @@ class Mate:
     # Looking
 
     def session(self, session_id: SessionId) -> WorkerSession:
-        return next(s for s in self.machine.sessions() if s.session_id == session_id)
+        session = self.machine.session(session_id)
+        assert session is not None
+        return session
 
     def told(self, effects: Iterable[we.Effect], session_id: SessionId | None = None) -> list[WorkerMessage]:
         return [e.message for e in of(we.SendToCoordinator, effects) if session_id in (None, e.session_id)]
