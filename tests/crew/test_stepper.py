@@ -142,7 +142,7 @@ def test_an_error_on_waking_is_not_the_end_of_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "outstanding, slots, together", [(1, 1, 0), (2, 1, 0), (5, 1, 0), (6, 1, 1), (10, 1, 2), (64, 1, 15), (12, 4, 1)]
+    "outstanding, slots, together", [(1, 1, 0), (3, 1, 0), (6, 1, 0), (7, 1, 1), (11, 1, 2), (64, 1, 15), (48, 16, 0)]
 )
 def test_works_go_one_by_one_until_there_are_many(outstanding: int, slots: int, together: int) -> None:
     assert max(0, company(outstanding, slots)) == together
