@@ -414,6 +414,26 @@ async def test_what_comes_during_a_write_has_its_own_company_to_wait_for() -> No
 
 
 @played
+async def test_large_words_do_not_wait_for_company_until_the_outbox_is_full() -> None:
+    link = PlayedLink()
+    conversation, _, talk = _talking(link)
+    await asyncio.sleep(1)
+    for number in range(100):
+        conversation.send(AssignWork(_large(number), 1), company=1000)
+        await asyncio.sleep(0.001)
+    await asyncio.sleep(0.1)
+    assert len(link.said_by_driver()) == 100
+    assert not link.closed
+    conversation.finish()
+    await talk
+
+
+def _large(number: int) -> WorkSpec:
+    key = WorkKey(QueryId("q"), LeafId("l"), WorkId(f"{number}"))
+    return WorkSpec(key, WorkKind.LEAF, policies.LEAF, payload=b"x" * (4 * 1024 * 1024))
+
+
+@played
 async def test_a_word_in_a_hurry_takes_along_those_that_wait_for_company() -> None:
     link = PlayedLink()
     conversation, _, talk = _talking(link)

@@ -543,6 +543,28 @@ async def test_what_is_in_memory_alone_is_dropped_without_waiting() -> None:
 
 
 @played
+async def test_what_cannot_be_forgotten_is_counted_and_dropped_all_the_same() -> None:
+    ship = Ship()
+
+    def broken(attempt: AttemptId) -> bool:
+        raise LookupError(f"there is no {attempt}")
+
+    ship.executor.forget = broken
+    link, task = await ship.coordinator()
+    attempt = assign(link)
+    await link.hear_a(WorkReady)
+    link.say(CancelWork(attempt))
+    await link.hear_a(WorkCanceled)
+    await settle()
+    assert ship.machine.counters["drops_failed"] == 1
+    assert ship.executor.dropped == [attempt]
+    assert not task.done()
+    link.hang_up()
+    await task
+    await ship.leave()
+
+
+@played
 async def test_results_among_many_travel_together_and_the_last_ones_alone() -> None:
     ship = Ship(slots=1, places=31)
 

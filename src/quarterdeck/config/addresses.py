@@ -1,9 +1,14 @@
 """Hosts, addresses and URLs as they stand in settings: read, and brought into one form."""
 
+import re
 from typing import Final
 from urllib.parse import urlsplit
 
 _HIGHEST_PORT: Final = 65535
+_SERVER: Final = re.compile(
+    r"https?://(\[[0-9A-Fa-f:.]+]|[0-9A-Za-z._-]+)(:[0-9]{1,5})?(/[!\"$->@-~]*)?"  # no query, no fragment
+)
+"""No more than a fetcher believes (`http/client.py`): a worker that nobody fetches from does not start."""
 
 
 def parse_host(value: object) -> str:
@@ -36,18 +41,20 @@ def parse_address(value: object) -> str:
 
 
 def parse_url(value: object) -> str:
-    """An http or https URL of a server, without a slash at its end; raises `ValueError` for anything else.
+    """An http or https URL of a server as others will ask it, without a slash at its end; raises `ValueError` for
+    anything else.
 
-    >>> parse_url("https://worker-1.example:7072/")
-    'https://worker-1.example:7072'
+    >>> parse_url("HTTPS://worker-1.example:7072/"), parse_url("http://b\u00fccher.example")
+    ('https://worker-1.example:7072', 'http://xn--bcher-kva.example')
     """
-    text = _text(value)
-    parts = urlsplit(text)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment or "@" in text:
-        raise ValueError("not the URL of a server")
+    parts = urlsplit(_text(value))
     if parts.port == 0:  # reading it raises ValueError when it is none
         raise ValueError("port 0 is no port to connect to")
-    return text.rstrip("/")
+    authority = parts.netloc if parts.netloc.isascii() else parts.netloc.encode("idna").decode("ascii")
+    text = parts._replace(netloc=authority).geturl().rstrip("/")
+    if not _SERVER.fullmatch(text):
+        raise ValueError("not the URL of a server")
+    return text
 
 
 def _text(value: object) -> str:

@@ -38,7 +38,6 @@ _DISTANCE_S = 0.001
 """Between two envelopes: each costs gRPC some 150 µs on either side. A word after a silence still goes at once."""
 _FLUSH_S = 1.0
 """How long a closing session waits for its last words to be written."""
-CLOSED_BY_US = "closed by us"
 DOES_NOT_READ = "the peer does not read"
 _WORDS_UNSAID = "closed by us with words unsaid: the peer does not read"
 
@@ -56,7 +55,7 @@ class Conversation:
         self._wake = asyncio.Event()
         self._finishing = False
         self._gathered = 0
-        """Messages in the outbox that are not patient by nature."""
+        """Messages since the last write began that are not patient by nature."""
         self._sent = 0
         self._received = 0
         self._why = ""
@@ -67,9 +66,14 @@ class Conversation:
         self.broke_protocol = False
         """Whether it ended because the peer sent what cannot be."""
 
+    @property
+    def finishing(self) -> bool:
+        """Whether we have decided to end it."""
+        return self._finishing
+
     def send(self, message: Message, company: int = 0) -> None:
-        """Queues a message. It goes at once, or when so many have gathered as it wants for company, and soon in any
-        case. A peer that has let the outbox fill up is cut off instead."""
+        """Queues a message. It goes at once, or when so many have gathered as it wants for company, or enough for an
+        envelope; and soon in any case. A peer that has let the outbox fill up is cut off instead."""
         if len(self._outbox) >= OUTBOX_LIMIT or self._outbox_bytes >= OUTBOX_LIMIT_BYTES:
             self._cut(DOES_NOT_READ)
             return
@@ -77,7 +81,7 @@ class Conversation:
         self._outbox_bytes += _payload_bytes(message)
         if not isinstance(message, _PATIENT):
             self._gathered += 1
-            if self._gathered >= company:
+            if self._gathered >= company or self._outbox_bytes >= _PER_ENVELOPE_BYTES:
                 self._wake.set()
                 return
         if self._reminder is None:
@@ -144,7 +148,7 @@ class Conversation:
                     self._reminder.cancel()
                     self._reminder = None
                 await self._write_outbox()
-            self._why = self._why or CLOSED_BY_US
+            self._why = self._why or "closed by us"
         except LinkClosedError as error:
             self._why = self._why or str(error)
 

@@ -17,7 +17,7 @@ _RECENT: Final = 10_000
 
 class Handshakes:
     """How many TLS handshakes failed on a control port. gRPC tells of their beginning and of nothing more; but whoever
-    belongs to the crew makes one call on each connection, so those that bring none have failed."""
+    belongs to the crew makes one call on each connection, so those that bring none in time are taken for failed."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -39,7 +39,8 @@ class Handshakes:
 
     @property
     def failed(self) -> int:
-        """It never falls, and is never more than the truth: somebody who makes many calls hides others' failures."""
+        """It never falls. Not exact: somebody who makes many calls hides others' failures, and one who hangs up before
+        its call, or comes while this process stands still, counts as failed."""
         with self._lock:
             self._settle()
             self._failed = max(self._failed, self._begun - self._calls)

@@ -7,7 +7,7 @@ import grpc
 import grpc.aio
 
 from quarterdeck.control.grpc_link import METHOD, GrpcLink, describe, why_ended
-from quarterdeck.control.link import Link, LinkClosedError
+from quarterdeck.control.link import Link, LinkClosedError, NotAdmittedError
 from quarterdeck.control.options import (
     METADATA_ADMITTED,
     METADATA_IDENTITY,
@@ -99,11 +99,11 @@ async def _be_admitted(call: "grpc.aio.StreamStreamCall[bytes, bytes]", address:
         async with asyncio.timeout(_CONNECT_S):
             admitted = await call.initial_metadata()
             if METADATA_ADMITTED not in admitted:
-                raise LinkClosedError(why_ended(await call.code(), await call.details()))
+                raise NotAdmittedError(why_ended(await call.code(), await call.details()))
     except TimeoutError:
-        raise LinkClosedError(f"{address} did not answer the call within {_CONNECT_S:g} s") from None
+        raise NotAdmittedError(f"{address} did not answer the call within {_CONNECT_S:g} s") from None
     except grpc.aio.AioRpcError as error:
-        raise LinkClosedError(describe(error)) from None
+        raise NotAdmittedError(describe(error)) from None
 
 
 async def _end_call(link: GrpcLink, call: "grpc.aio.StreamStreamCall[bytes, bytes]", channel: grpc.aio.Channel) -> None:

@@ -24,6 +24,10 @@ class LinkClosedError(Exception):
     """The connection is gone, or could not be made; the message says how."""
 
 
+class NotAdmittedError(LinkClosedError):
+    """The peer was reached, and does not take our call."""
+
+
 class ProtocolError(Exception):
     """The peer sent what cannot be: garbage, a wrong number, a wrong session, a message of the wrong side."""
 

@@ -13,7 +13,7 @@ async def keep_connected(
     serve: Callable[[Link], Awaitable[bool]],
     backoff: Backoff,
     chance: Chance,
-    on_failure: Callable[[str, str], None] | None = None,
+    on_failure: Callable[[str, LinkClosedError], None] | None = None,
 ) -> None:
     """Runs until it is canceled. `serve` says whether it came to a session; after one the waits are short again.
 
@@ -27,5 +27,5 @@ async def keep_connected(
         except LinkClosedError as error:
             failures += 1
             if on_failure is not None:
-                on_failure(address, str(error))
+                on_failure(address, error)
         await asyncio.sleep(backoff.delay_s(max(1, failures), chance.random()))

@@ -158,7 +158,10 @@ class Coordinator:
         settings = self._settings
         backoff = Backoff(settings.reconnect_first_s, settings.reconnect_max_s)
         peers = Peers("workers", settings.workers, settings.workers_dns, settings.discovery_interval_s, backoff)
-        await self._doors.dial(stack, settings.coordinator_id, peers, self._driver.serve, signals)
+        await self._doors.dial(stack, settings.coordinator_id, peers, self._driver.serve, signals, self._turned_away)
+
+    def _turned_away(self) -> None:
+        self._machine.counters["connections_without_registration"] += 1
 
     async def _listen_http(self, stack: AsyncExitStack) -> HttpServer:
         settings = self._settings

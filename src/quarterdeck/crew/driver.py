@@ -139,9 +139,9 @@ class Stepper(Generic[EventT, EffectT]):
 
 
 def company(outstanding: int, slots: int) -> int:
-    """How many works go in one envelope to or from a worker that has so many: one by one as long as they fill its slots
-    and the line it has by default, then a quarter of the surplus. An envelope costs as much as a small work, and what
-    stands in a long line can wait."""
+    """How many works go in one envelope to or from a worker that has so many, from assigned to acknowledged: one by one
+    as long as they fill its slots and the line it has by default, then a quarter of the surplus. An envelope costs as
+    much as a small work, and what stands in a long line can wait."""
     return (outstanding - 3 * slots) // 4
 
 

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import assert_never
 
-from quarterdeck.control.conversation import CLOSED_BY_US, Conversation
+from quarterdeck.control.conversation import Conversation
 from quarterdeck.control.link import Link, LinkClosedError, Message, ProtocolError
 from quarterdeck.control.sessions import Sessions
 from quarterdeck.core.errors import ErrorCode
@@ -120,7 +120,7 @@ class WorkerDriver:
             try:
                 self.apply(ev.SessionOpened(registered))
                 reason = await conversation.talk(lambda messages: self._take(session_id, messages))
-                if reason != CLOSED_BY_US:
+                if not conversation.finishing:
                     self._on_trouble(peer, f"the session has ended: {reason}")
             finally:
                 self.machine.counters["protocol_errors"] += conversation.broke_protocol
@@ -164,12 +164,8 @@ class WorkerDriver:
                 self._executions[attempt].cancel()
             case ef.ReleaseResult(attempt):
                 self._executor.release(attempt)
-            case ef.DropResult(attempt) if self._executor.forget(attempt):
-                pass
             case ef.DropResult(attempt):
-                task = asyncio.create_task(self._drop(attempt), name=f"drop {attempt}")
-                self._drops.add(task)
-                task.add_done_callback(self._drops.discard)
+                self._drop_result(attempt)
             case ef.FinishDrain():
                 self._drained.set()
             case _:
@@ -208,12 +204,25 @@ class WorkerDriver:
         except Exception as error:  # noqa: BLE001 - whatever an executor does wrong is that work's failure, not ours
             return WorkError(ErrorCode.INTERNAL, f"the executor broke: {error!r}")
 
+    def _drop_result(self, attempt: AttemptId) -> None:
+        try:
+            if self._executor.forget(attempt):
+                return
+        except Exception as error:  # noqa: BLE001 - as below; and perhaps it can still be dropped
+            self._drop_failed(attempt, error)
+        task = asyncio.create_task(self._drop(attempt), name=f"drop {attempt}")
+        self._drops.add(task)
+        task.add_done_callback(self._drops.discard)
+
     async def _drop(self, attempt: AttemptId) -> None:
         try:
             await self._executor.drop(attempt)
         except Exception as error:  # noqa: BLE001 - what cannot be deleted now is found at the next start
-            self.machine.counters["drops_failed"] += 1
-            self._on_trouble("", f"the result of {attempt} could not be deleted: {error!r}")
+            self._drop_failed(attempt, error)
+
+    def _drop_failed(self, attempt: AttemptId, error: Exception) -> None:
+        self.machine.counters["drops_failed"] += 1
+        self._on_trouble("", f"the result of {attempt} could not be deleted: {error!r}")
 
     def _execution_done(self, attempt: AttemptId, task: "asyncio.Task[Artifact | WorkError]") -> None:
         del self._executions[attempt]

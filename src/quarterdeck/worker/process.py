@@ -182,9 +182,12 @@ class Worker:
         backoff = Backoff(settings.reconnect_first_s, settings.reconnect_max_s)
         peers = Peers("coordinators", settings.join, settings.join_dns, settings.discovery_interval_s, backoff)
         name = self._driver.machine.config.info.worker_id
-        await self._doors.dial(stack, name, peers, self._driver.serve, signals)
+        await self._doors.dial(stack, name, peers, self._driver.serve, signals, self._turned_away)
 
     # What happens meanwhile
+
+    def _turned_away(self) -> None:
+        self._driver.machine.counters["registrations_failed"] += 1
 
     def stepped(self, event: ev.Event, effects: list[ef.Effect]) -> None:
         """As an observer: a drain that ran out of time, and a disk that was full."""

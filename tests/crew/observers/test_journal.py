@@ -12,6 +12,7 @@ from quarterdeck.core.workcoord.coordinator import events as cv
 from quarterdeck.core.workcoord.messages import (
     ArtifactLost,
     DrainRequest,
+    Goodbye,
     RejectReason,
     Throttled,
     WorkFailed,
@@ -107,6 +108,16 @@ def test_a_worker_tells_of_sessions_and_not_of_works_that_go_well(lines: Lines) 
     mate.loses(session)
     assert lines.of("INFO", "WARNING") == ["joined a coordinator", "session ended"]
     assert len(lines.about("work starts")) == 4
+
+
+def test_a_coordinator_that_falls_silent_is_a_warning_and_one_that_says_goodbye_is_none(lines: Lines) -> None:
+    mate = ship()
+    session = mate.opens()
+    mate.advance(3.5, silent=[session])
+    assert [level for level, _ in lines.about("session closed")] == ["WARNING"]
+    session = mate.opens("s2")
+    mate.hears(session, Goodbye("a new version"))
+    assert [level for level, _ in lines.about("session closed")] == ["WARNING", "INFO"]
 
 
 def test_trouble_with_a_work_is_a_warning_with_its_query_its_work_and_the_reason(lines: Lines) -> None:

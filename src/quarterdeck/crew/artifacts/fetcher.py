@@ -75,9 +75,7 @@ class ArtifactFetcher:
         self._timeout_s = timeout_s
         self._stall_timeout_s = stall_timeout_s
         self._memory_limit_bytes = memory_limit_bytes
-        self._at_once = at_once
-        self._at_once_per_host = max(1, at_once // 4)
-        self._places = Places(at_once, self._at_once_per_host)
+        self._places = Places(at_once, limit_per_host=max(1, at_once // 4))
         self._headers = {"Accept-Encoding": "identity"}
         if token is not None:
             self._headers["Authorization"] = f"Bearer {token}"

@@ -35,9 +35,9 @@ _SELF_EXPLAINING: Final = frozenset(
 )
 _READ_BATCH_ROWS: Final = 65_536
 _READ_BATCH_BYTES: Final = 4 * 1024 * 1024
+"""Wide rows make smaller batches: reading holds two or three of them."""
 _UNFOLDING_ROWS: Final = 64
 """Rows read at once where a few bytes may stand for much text."""
-"""Wide rows make smaller batches: reading holds two or three of them."""
 _READ_BUFFER_BYTES: Final = 1024 * 1024
 _THREADS_FROM_BYTES: Final = 1024 * 1024
 """A file below this size is decoded sooner by one thread than it is spread over several."""

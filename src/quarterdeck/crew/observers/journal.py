@@ -148,8 +148,8 @@ class WorkerJournal:
                 _log.debug("work is told to stop", **_of(attempt))
             case wef.SendToCoordinator(session_id, m.ArtifactLost(attempt, reason)):
                 _log.warning("result lost", **_of(attempt), session_id=session_id, reason=reason)
-            case wef.CloseSession(session_id, detail):
-                _log.info("session closed", session_id=session_id, detail=detail)
+            case wef.CloseSession(session_id, detail, orderly):
+                (_log.info if orderly else _log.warning)("session closed", session_id=session_id, detail=detail)
             case wef.FinishDrain(clean):
                 _log.info("drained" if clean else "the time for draining ran out")
             case _:

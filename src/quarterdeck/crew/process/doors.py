@@ -16,7 +16,7 @@ from starlette.types import ASGIApp
 from quarterdeck.control.credentials import channel_credentials
 from quarterdeck.control.dialer import GrpcDialer, Identity
 from quarterdeck.control.discovery import Discovery, DnsDiscovery, StaticDiscovery, follow, split_address
-from quarterdeck.control.link import Link
+from quarterdeck.control.link import Link, LinkClosedError, NotAdmittedError
 from quarterdeck.control.redial import keep_connected
 from quarterdeck.control.server import ControlServer
 from quarterdeck.core.backoff import Backoff
@@ -94,6 +94,7 @@ class Doors:
         peers: Peers,
         serve: Callable[[Link], Awaitable[bool]],
         signals: StopSignals,
+        on_turned_away: Callable[[], None],
     ) -> None:
         """Keeps connected with each of the peers, as long as it is listed."""
         discoveries = peers.discoveries()
@@ -104,7 +105,12 @@ class Doors:
         stack.push_async_callback(dialer.close)
 
         async def connect(address: str) -> None:
-            await keep_connected(dialer, address, serve, peers.backoff, random, log_trouble)
+            await keep_connected(dialer, address, serve, peers.backoff, random, failed)
+
+        def failed(address: str, error: LinkClosedError) -> None:
+            log_trouble(address, str(error))
+            if isinstance(error, NotAdmittedError):
+                on_turned_away()
 
         def lookup_failed(error: OSError) -> None:
             _log.warning(f"{peers.what} could not be looked up", reason=str(error))

@@ -74,7 +74,7 @@ class Rejection(StrEnum):
     HTTP_HANDSHAKE = "http_handshake"
     """A connection to the HTTP port that did not come to TLS."""
     CONTROL_HANDSHAKE = "control_handshake"
-    """A connection to the control port that did not come to TLS, told after some seconds without a call."""
+    """A connection to the control port that did not come to TLS, or made no call within five seconds after it."""
     CONTROL_TOKEN = "control_token"  # noqa: S105 - a name for it
     """A call on the control port without the crew's token."""
     CONTROL_PROTOCOL = "control_protocol"

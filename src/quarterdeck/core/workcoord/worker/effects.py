@@ -19,6 +19,8 @@ class CloseSession:
 
     session_id: SessionId
     detail: str
+    orderly: bool = True
+    """False when the coordinator was silent, or broke the protocol."""
 
 
 @dataclass(frozen=True, slots=True)

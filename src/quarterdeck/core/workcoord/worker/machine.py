@@ -241,7 +241,7 @@ class WorkerMachine:
             self._take(session, message)
         except PeerError as error:
             self.counters["protocol_errors"] += 1
-            self._break_off(session, f"it broke the protocol: {error}")
+            self._break_off(session, f"it broke the protocol: {error}", orderly=False)
 
     def _take(self, session: Session, message: CoordinatorMessage) -> None:
         match message:
@@ -268,8 +268,8 @@ class WorkerMachine:
             case _:
                 assert_never(message)
 
-    def _break_off(self, session: Session, detail: str) -> None:
-        self._do(CloseSession(session.session_id, detail))
+    def _break_off(self, session: Session, detail: str, *, orderly: bool = True) -> None:
+        self._do(CloseSession(session.session_id, detail, orderly))
         self._lose_session(session)
 
     def _lose_session(self, session: Session) -> None:
@@ -562,7 +562,7 @@ class WorkerMachine:
         watch = session.watch
         if watch.judge(self._now, self._not_before) is Silence.LOST:
             silent_s = watch.silence_s(self._now, self._not_before)
-            self._break_off(session, f"nothing heard for {silent_s:.1f} s")
+            self._break_off(session, f"nothing heard for {silent_s:.1f} s", orderly=False)
             return
         if watch.take_beat(self._now):
             self._send(session, WorkerBeat(self._status))

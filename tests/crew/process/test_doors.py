@@ -1,0 +1,85 @@
+"""The doors of a process: whom it dials, and who is told when nobody opens."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
+from typing import Any
+
+from quarterdeck.control.link import Link
+from quarterdeck.control.server import ControlServer
+from quarterdeck.core.backoff import Backoff
+from quarterdeck.crew.process.doors import Doors, Peers
+from quarterdeck.crew.process.guard import Guard
+from quarterdeck.crew.process.lifecycle import StopSignals
+from quarterdeck.telemetry.metrics import Rejection
+
+LOOPBACK = "127.0.0.1"
+GUARD = Guard(None, None, insecure=False)
+
+
+def run(scene: Callable[[AsyncExitStack, Doors], Coroutine[Any, Any, None]]) -> None:
+    async def main() -> None:
+        async with asyncio.timeout(20), AsyncExitStack() as stack:
+            await scene(stack, Doors(GUARD))
+
+    asyncio.run(main())
+
+
+def at(*addresses: str, dns: str | None = None) -> Peers:
+    return Peers("coordinators", addresses, dns, 60.0, Backoff(0.01, 0.01))
+
+
+async def nobody(link: Link) -> bool:
+    raise AssertionError(f"{link.peer} was served")
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():  # noqa: ASYNC110 - nobody announces it
+        await asyncio.sleep(0.005)
+
+
+def test_one_that_is_turned_away_hears_so_each_time() -> None:
+    async def scene(stack: AsyncExitStack, doors: Doors) -> None:
+        server = ControlServer(nobody, admits=lambda _: False)
+        await server.start(LOOPBACK, 0)
+        stack.push_async_callback(server.stop)
+        turned_away: list[None] = []
+        address = f"{LOOPBACK}:{server.port}"
+        await doors.dial(stack, "w", at(address), nobody, StopSignals(), lambda: turned_away.append(None))
+        await until(lambda: len(turned_away) >= 3)
+
+    run(scene)
+
+
+def test_one_that_reaches_nobody_was_not_turned_away() -> None:
+    async def scene(stack: AsyncExitStack, doors: Doors) -> None:
+        server = ControlServer(nobody)
+        await server.start(LOOPBACK, 0)
+        await server.stop()
+        turned_away: list[None] = []
+        address = f"{LOOPBACK}:{server.port}"
+        await doors.dial(stack, "w", at(address), nobody, StopSignals(), lambda: turned_away.append(None))
+        await asyncio.sleep(0.2)
+        assert turned_away == []
+
+    run(scene)
+
+
+def test_without_anybody_to_dial_nothing_is_begun() -> None:
+    async def scene(stack: AsyncExitStack, doors: Doors) -> None:
+        tasks = asyncio.all_tasks()
+        await doors.dial(stack, "w", at(), nobody, StopSignals(), lambda: None)
+        assert asyncio.all_tasks() == tasks
+
+    run(scene)
+
+
+def test_a_list_and_a_name_are_both_looked_at() -> None:
+    assert [type(each).__name__ for each in at("a:1", dns="b:2").discoveries()] == ["StaticDiscovery", "DnsDiscovery"]
+
+
+def test_doors_that_are_closed_have_turned_nobody_away() -> None:
+    async def scene(stack: AsyncExitStack, doors: Doors) -> None:
+        assert doors.rejections() == dict.fromkeys(Rejection, 0)
+
+    run(scene)
