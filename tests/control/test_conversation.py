@@ -26,6 +26,7 @@ from quarterdeck.core.workcoord.model import WorkError, WorkKey, WorkKind, WorkS
 from tests.crew.played import ACCEPTING, PlayedLink, now_s, played, settle
 
 BEAT = WorkerBeat(ACCEPTING)
+_MUCH = b"x" * (4 * 1024 * 1024)
 
 
 def _talking(link: PlayedLink) -> "tuple[Conversation, list[Message], asyncio.Task[str]]":
@@ -430,7 +431,7 @@ async def test_large_words_do_not_wait_for_company_until_the_outbox_is_full() ->
 
 def _large(number: int) -> WorkSpec:
     key = WorkKey(QueryId("q"), LeafId("l"), WorkId(f"{number}"))
-    return WorkSpec(key, WorkKind.LEAF, policies.LEAF, payload=b"x" * (4 * 1024 * 1024))
+    return WorkSpec(key, WorkKind.LEAF, policies.LEAF, payload=_MUCH)
 
 
 @played
