@@ -16,6 +16,7 @@ from quarterdeck.cli.client import Access, Client
 from quarterdeck.cli.documents import Look, ask_crew, ask_query
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from tests.cli.scripted import QUERY_ID, Script, crew, error, query, scripted_coordinator, worker
+from tests.ports import dead_port
 
 TOKEN = "0123456789abcdef-0123456789abcdef"
 
@@ -71,9 +72,8 @@ def test_what_is_no_address_is_told_before_anybody_is_asked(url: str) -> None:
 
 
 def test_nobody_there_is_told_with_what_to_do() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port = listening.getsockname()[1]
-    raised = failure(f"http://127.0.0.1:{port}")
+    with dead_port() as port:
+        raised = failure(f"http://127.0.0.1:{port}")
     assert raised.code is ErrorCode.UNAVAILABLE
     assert "connection refused; start one with `quarterdeck up`" in str(raised)
 

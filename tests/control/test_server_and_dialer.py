@@ -36,6 +36,7 @@ from tests.control.harbour import (
     serves_others,
     until,
 )
+from tests.ports import dead_port
 from tests.security.certificates import Crew
 
 
@@ -324,13 +325,12 @@ async def _closed(writer: asyncio.StreamWriter) -> None:
 
 def test_a_port_where_nobody_listens_fails_at_once() -> None:
     async def scenario() -> None:
-        with socket.create_server((LOOPBACK, 0)) as taken:
-            port = taken.getsockname()[1]
-        async with dialling() as dialer:
-            watch = Stopwatch()
-            with pytest.raises(LinkClosedError, match=f"{LOOPBACK}:{port}"):
-                await dialer.dial(f"{LOOPBACK}:{port}")
-            assert watch.elapsed_s() < 1.0
+        with dead_port() as port:
+            async with dialling() as dialer:
+                watch = Stopwatch()
+                with pytest.raises(LinkClosedError, match=f"{LOOPBACK}:{port}"):
+                    await dialer.dial(f"{LOOPBACK}:{port}")
+                assert watch.elapsed_s() < 1.0
 
     run(scenario())
 

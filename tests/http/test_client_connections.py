@@ -32,6 +32,7 @@ from tests.http.client_scene import (
     timers_of_the_client,
     trusting,
 )
+from tests.ports import dead_port
 
 # Connections that are kept
 
@@ -256,9 +257,9 @@ def certified(authority: trustme.CA) -> tls.SSLContext:
 
 @looped
 async def test_a_port_where_nobody_listens_is_unreachable() -> None:
-    async with listening() as peer:
-        port = peer.port
-    assert "Connect call failed" in (why := await refusal(Origin("http", "127.0.0.1", port))) or "refused" in why
+    with dead_port() as port:
+        why = await refusal(Origin("http", "127.0.0.1", port))
+    assert "Connect call failed" in why or "refused" in why
 
 
 @looped

@@ -38,6 +38,7 @@ from tests.crew.artifacts.harness import (
     whole,
 )
 from tests.crew.artifacts.test_writer import pq
+from tests.ports import dead_port
 
 SERVER, CLIENT = tls.PROTOCOL_TLS_SERVER, tls.PROTOCOL_TLS_CLIENT
 MISMATCHES: dict[FetchFailure, dict[str, Any]] = {
@@ -408,13 +409,12 @@ async def test_an_address_cannot_smuggle_words_into_the_request(tmp_path: Path) 
 
 @looped
 async def test_a_worker_that_is_not_there_is_unreachable(tmp_path: Path) -> None:
-    async with peer(says("500 No")) as there:
-        pass
-    async with office(tmp_path) as here:
-        error = await here.failure(_announced(b"x", there.url))
-        assert (error.code, error.retryable) == (ErrorCode.UNAVAILABLE, True)
-        assert here.fetcher.counters["unreachable"] == 1
-        assert here.is_clean()
+    with dead_port() as port:
+        async with office(tmp_path) as here:
+            error = await here.failure(_announced(b"x", f"http://127.0.0.1:{port}/artifacts/x"))
+            assert (error.code, error.retryable) == (ErrorCode.UNAVAILABLE, True)
+            assert here.fetcher.counters["unreachable"] == 1
+            assert here.is_clean()
 
 
 @looped

@@ -12,6 +12,7 @@ from quarterdeck.crew.process.doors import Doors, Peers
 from quarterdeck.crew.process.guard import Guard
 from quarterdeck.crew.process.lifecycle import StopSignals
 from quarterdeck.telemetry.metrics import Rejection
+from tests.ports import dead_port
 
 LOOPBACK = "127.0.0.1"
 GUARD = Guard(None, None, insecure=False)
@@ -53,11 +54,9 @@ def test_one_that_is_turned_away_hears_so_each_time() -> None:
 
 def test_one_that_reaches_nobody_was_not_turned_away() -> None:
     async def scene(stack: AsyncExitStack, doors: Doors) -> None:
-        server = ControlServer(nobody)
-        await server.start(LOOPBACK, 0)
-        await server.stop()
+        port = stack.enter_context(dead_port())
         turned_away: list[None] = []
-        address = f"{LOOPBACK}:{server.port}"
+        address = f"{LOOPBACK}:{port}"
         await doors.dial(stack, "w", at(address), nobody, StopSignals(), lambda: turned_away.append(None))
         await asyncio.sleep(0.2)
         assert turned_away == []
