@@ -278,7 +278,7 @@ FAST = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
 )
-LONG = settings(FAST, derandomize=False, max_examples=20_000, stateful_step_count=150)
+LONG = settings(FAST, derandomize=False, max_examples=5_000, stateful_step_count=150)
 
 
 def test_honest_machines_agree_whatever_the_network_does() -> None:
