@@ -28,7 +28,7 @@ import uvloop
 
 from quarterdeck.config import CoordinatorSettings
 from quarterdeck.control.server import ControlServer
-from quarterdeck.core.ids import CoordinatorId, LeafId, QueryId, WorkId
+from quarterdeck.core.ids import CoordinatorId, LeafId, QueryId, WorkerId, WorkId
 from quarterdeck.core.workcoord.coordinator import CoordinatorMachine
 from quarterdeck.core.workcoord.coordinator import effects as ef
 from quarterdeck.core.workcoord.coordinator import events as ev
@@ -85,6 +85,7 @@ class Bridge:
             memory_limit_bytes=settings.fetch_memory_bytes,
             at_once=settings.fetches_at_once,
             on_begin=meter.fetch_began,
+            address_of=self._address_of,
         )
         self.driver: CoordinatorDriver[FetchedArtifact] = CoordinatorDriver(
             self.machine,
@@ -94,6 +95,10 @@ class Bridge:
             observer=Observers[ev.Event, ef.Effect](meter, CoordinatorJournal(), Summaries(clock)),
         )
         self.server = ControlServer(self.driver.serve)
+
+    def _address_of(self, worker_id: WorkerId) -> str | None:
+        session = self.machine.roster.of_worker(worker_id)
+        return None if session is None else session.worker.address
 
     async def wait_for_workers(self, number: int) -> None:
         async with asyncio.timeout(60):

@@ -6,10 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quarterdeck.http.client import (
-    Origin,
-    split_address,
-)
+from quarterdeck.config.addresses import parse_url
+from quarterdeck.http.client import Origin, split_address
 from tests.http.client_scene import looped, refusal
 
 # Addresses
@@ -50,6 +48,16 @@ def test_a_plain_address_is_taken_apart(scheme: str, host: str, port: int, targe
     default = 443 if scheme == "https" else 80
     assert split_address(f"{scheme}://{host}{target}") == (Origin(scheme, host.lower(), default), target)
     assert split_address(f"{scheme}://{host.upper()}") == (Origin(scheme, host.lower(), default), "/")
+
+
+@given(st.text() | addresses | disturbed())
+def test_what_a_worker_may_advertise_can_be_fetched_from(text: str) -> None:
+    try:
+        advertised = parse_url(text)
+    except ValueError:
+        return
+    origin, _ = split_address(f"{advertised}/artifacts/x")
+    assert origin == split_address(advertised)[0]
 
 
 def test_brackets_are_for_an_address_of_ip_version_6() -> None:

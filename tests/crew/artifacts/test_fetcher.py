@@ -531,6 +531,20 @@ async def test_a_result_is_fetched_only_from_where_its_worker_registered(tmp_pat
 
 
 @looped
+async def test_from_a_worker_that_registered_with_no_address_nothing_is_fetched(tmp_path: Path) -> None:
+    depot = Depot(tmp_path)
+
+    def address_of(worker_id: WorkerId) -> str:
+        return "somewhere over the network"
+
+    async with depot.serving(), office(tmp_path, address_of=address_of) as here:
+        error = await here.failure(depot.make(rows(0, 3)))
+        assert "no plain http or https address" in error.message
+        assert here.fetcher.counters["refused_url"] == 1
+        assert depot.route.sent_bytes == 0
+
+
+@looped
 async def test_with_tls_nothing_is_fetched_without_it(tmp_path: Path) -> None:
     depot = Depot(tmp_path)
     async with depot.serving(), office(tmp_path, ssl=tls.create_default_context()) as here:

@@ -143,12 +143,13 @@ class ArtifactFetcher:
 
     def _believable(self, worker_id: WorkerId, url: str) -> tuple[Origin, str]:
         """Only the address under which the worker registered: the token goes with the request, and nowhere else."""
+        address = self._address_of(worker_id)
         try:
             origin, target = split_address(url)
+            registered = split_address(address)[0] if address else origin
         except ValueError as error:
             raise FetchError(FetchFailure.REFUSED_URL, str(error)) from error
-        address = self._address_of(worker_id)
-        if address and origin != split_address(address)[0]:
+        if origin != registered:
             raise FetchError(FetchFailure.REFUSED_URL, f"the worker registered with {address}, this is elsewhere")
         if self._tls is not None and origin.scheme != "https":
             raise FetchError(FetchFailure.REFUSED_URL, "it is not encrypted, and the crew has TLS")
