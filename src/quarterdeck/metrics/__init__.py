@@ -1,0 +1,1 @@
+"""Metrics: PromQL over samples in Parquet."""

@@ -1,0 +1,1 @@
+"""PromQL: syntax, plan, kernels and evaluation. It knows samples and labels, and neither files nor workers."""

@@ -1,0 +1,55 @@
+"""What can be wrong with a query, one class a phase.
+
+`reason` is in Prometheus' words, so that clients and people who know those recognise it; the whole message says what
+to do next as well.
+"""
+
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.metrics.promql.syntax.ast import Span
+
+
+def line_and_column(text: str, position: int) -> tuple[int, int]:
+    """The line and column of a character, both counted from 1.
+
+    >>> line_and_column("a +\\n b", 5)
+    (2, 2)
+    """
+    before = text[:position]
+    return before.count("\n") + 1, position - (before.rfind("\n") + 1) + 1
+
+
+class ParseError(QuarterdeckError):
+    """The text is no query, or one whose types do not fit."""
+
+    def __init__(self, reason: str, text: str, span: Span) -> None:
+        line, column = line_and_column(text, span.start)
+        shown = text.split("\n")[line - 1]
+        left = max(0, column - 60)
+        caret = " " * (column - 1 - left) + "^" * max(1, min(span.end - span.start, 80, len(shown) - column + 1))
+        super().__init__(
+            ErrorCode.INVALID_ARGUMENT,
+            "the query was not understood",
+            f"{line}:{column}: parse error: {reason}",
+            f"mend it here:\n  {shown[left : left + 120]}\n  {caret}",
+        )
+        self.args = (reason, text, span)
+        self.reason = f"{line}:{column}: parse error: {reason}"
+        self.span = span
+
+
+class ExecutionError(QuarterdeckError):
+    """The query is well formed and cannot be answered over these samples."""
+
+    def __init__(self, reason: str, next_step: str = "change the query") -> None:
+        super().__init__(ErrorCode.WORK_FAILED, "the query was not answered", reason, next_step)
+        self.args = (reason, next_step)
+        self.reason = reason
+
+
+class LimitExceeded(QuarterdeckError):
+    """The query would take more than it may."""
+
+    def __init__(self, reason: str, next_step: str) -> None:
+        super().__init__(ErrorCode.RESOURCE_EXHAUSTED, "the query was stopped", reason, next_step, retryable=False)
+        self.args = (reason, next_step)
+        self.reason = reason

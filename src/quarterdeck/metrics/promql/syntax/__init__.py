@@ -1,0 +1,1 @@
+"""What a query says: tokens, the tree with its positions, types, and how it is printed."""

@@ -1,0 +1,72 @@
+"""Lengths of time as Prometheus writes them: `1h30m`, units from large to small, each at most once.
+
+A year is 365 days, a week seven. All lengths are whole milliseconds, and a length fits into 63 bits of nanoseconds.
+"""
+
+import re
+
+UNITS_MS = {
+    "y": 365 * 86_400_000,
+    "w": 7 * 86_400_000,
+    "d": 86_400_000,
+    "h": 3_600_000,
+    "m": 60_000,
+    "s": 1_000,
+    "ms": 1,
+}
+MAX_MS = (2**63 - 1) // 1_000_000
+"""The longest length: Go holds it as nanoseconds in 64 bits."""
+
+_WRITTEN = re.compile("".join(rf"(?:([0-9]+){unit})?" for unit in UNITS_MS))
+_PARTS = re.compile(r"(?:[0-9]+[a-z]+)+")
+_ANY_UNIT = re.compile(r"[a-z]+")
+_ONLY_WHOLE = ("y", "w")
+"""Units that are printed only when nothing is left over."""
+
+
+def parse_duration_ms(text: str) -> int:
+    """A written length in milliseconds; ValueError, in Prometheus' words, when it is none.
+
+    >>> parse_duration_ms("1h30m")
+    5400000
+    """
+    if text == "0":  # the one length that needs no unit
+        return 0
+    if not text:
+        raise ValueError("empty duration string")
+    found = _WRITTEN.fullmatch(text)
+    if found is None:
+        unit = next((unit for unit in _ANY_UNIT.findall(text) if unit not in UNITS_MS), None)
+        if unit is not None and _PARTS.fullmatch(text):
+            raise ValueError(f'unknown unit "{unit}" in duration "{text}"')
+        raise ValueError(f'not a valid duration string: "{text}"')
+    total = 0
+    for digits, unit_ms in zip(found.groups(), UNITS_MS.values(), strict=True):
+        if digits is not None:
+            # Twenty digits exceed any length; more would only cost time.
+            total += (int(digits) if len(digits.lstrip("0")) <= 20 else MAX_MS + 1) * unit_ms
+    if total > MAX_MS:
+        raise ValueError("duration out of range")
+    return total
+
+
+def show_duration_ms(length_ms: int) -> str:
+    """A length as Prometheus prints it; a negative one with a sign before it.
+
+    >>> show_duration_ms(5_400_000)
+    '1h30m'
+    >>> show_duration_ms(-90 * 86_400_000)
+    '-90d'
+    """
+    if length_ms < 0:
+        return "-" + show_duration_ms(-length_ms)
+    if length_ms == 0:
+        return "0s"
+    shown = ""
+    for unit, unit_ms in UNITS_MS.items():
+        if unit in _ONLY_WHOLE and length_ms % unit_ms:
+            continue
+        count, length_ms = divmod(length_ms, unit_ms)
+        if count:
+            shown += f"{count}{unit}"
+    return shown

@@ -1,0 +1,135 @@
+"""Regular expressions as Prometheus reads them: RE2, anchored on both ends, the dot matching line ends too.
+
+The one module that touches the package `re2`, which has no types. Strings that hold bytes that are no text (see
+`quoting`) match as those bytes.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import re2  # pyright: ignore[reportMissingTypeStubs]
+
+_GO_WORDS = {
+    "missing ]": "missing closing ]",
+    "missing )": "missing closing )",
+    "trailing \\": "trailing backslash at end of expression",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "invalid repetition size": "invalid repeat count",
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "invalid named capture group": "invalid named capture",
+}
+"""What RE2 in C++ says, and what Go says instead."""
+
+
+class InvalidRegex(Exception):
+    """A pattern that RE2 refuses; the message is Go's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Regex:
+    """A compiled pattern."""
+
+    pattern: str
+    _compiled: Any
+
+    def matches(self, text: str) -> bool:
+        """Whether the pattern matches all of the text."""
+        return self._compiled.match(_bytes(text)) is not None
+
+    def groups(self, text: str) -> tuple[str | None, ...] | None:
+        """All of the text, then what each group matched; None when the pattern does not match all of the text."""
+        found = self._compiled.match(_bytes(text))
+        if found is None:
+            return None
+        parts: list[bytes | None] = [found.group(0), *found.groups()]
+        return tuple(None if part is None else _text(part) for part in parts)
+
+    def expand(self, template: str, text: str) -> str | None:
+        """The template with `$1`, `${1}`, `$name` and `${name}` replaced by what the groups matched, as Go does it.
+
+        `$$` is a dollar, and a group that is not there or did not match is empty. None when the text does not match.
+
+        >>> compile_anchored("(.*)-(?P<zone>.*)").expand("$zone/${1}$$", "web-eu")
+        'eu/web$'
+        """
+        groups = self.groups(text)
+        if groups is None:
+            return None
+        names: dict[bytes, int] = self._compiled.groupindex
+        expanded = ""
+        while True:
+            before, dollar, template = template.partition("$")
+            expanded += before
+            if not dollar:
+                return expanded
+            if template.startswith("$"):
+                expanded, template = expanded + "$", template[1:]
+                continue
+            name, rest = _reference(template)
+            if not name:
+                expanded += "$"
+                continue
+            template = rest
+            index = _index(name)
+            if index is None:
+                index = names.get(_bytes(name), len(groups))
+            if index < len(groups):
+                expanded += groups[index] or ""
+
+
+def _reference(template: str) -> tuple[str, str]:
+    """The name after a dollar and what follows it; an empty name when there is none."""
+    braced = template.startswith("{")
+    start = 1 if braced else 0
+    end = start
+    while end < len(template) and (template[end] == "_" or template[end].isalpha() or template[end].isdecimal()):
+        end += 1
+    if braced and template[end : end + 1] != "}":
+        return "", template
+    return template[start:end], template[end + 1 if braced else end :]
+
+
+def _index(name: str) -> int | None:
+    """The number of a group, or None for a name; a number has no zero in front and fewer than ten digits."""
+    if not (name.isascii() and name.isdigit()) or len(name) > 9 or (name[0] == "0" and len(name) > 1):
+        return None
+    return int(name)
+
+
+@lru_cache(maxsize=1024)
+def compile_anchored(pattern: str) -> Regex:
+    """The pattern, to match whole texts; InvalidRegex when RE2 refuses it.
+
+    >>> compile_anchored("a|b").matches("ab")
+    False
+    """
+    # The bare pattern first: `a)(?:b` is none, though it would be one between the anchors.
+    _compile(pattern, pattern)
+    return Regex(pattern, _compile(f"^(?s:{pattern})$", pattern))
+
+
+def _compile(anchored: str, pattern: str) -> Any:
+    options: Any = re2.Options()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    options.log_errors = False  # else RE2 writes to the process's standard error
+    try:
+        return re2.compile(_bytes(anchored), options)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    except re2.error as error:  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        raise InvalidRegex(_go_message(error.args[0], pattern)) from None  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+
+
+def _go_message(message: str | bytes, pattern: str) -> str:
+    shown = _text(message) if isinstance(message, bytes) else message
+    words, colon, argument = shown.partition(": ")
+    if not colon and words not in _GO_WORDS:
+        argument = pattern
+    return f"error parsing regexp: {_GO_WORDS.get(words, words)}: `{argument}`"
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")

@@ -1,0 +1,66 @@
+"""Parsing of selectors: a metric's name and the matchers between braces."""
+
+from quarterdeck.metrics.promql.labels import METRIC_NAME
+from quarterdeck.metrics.promql.syntax.ast import Matcher, MatchOp, Span, VectorSelector
+from quarterdeck.metrics.promql.syntax.cursor import Cursor
+from quarterdeck.metrics.promql.syntax.quoting import quote
+from quarterdeck.metrics.promql.syntax.regex import InvalidRegex, compile_anchored
+from quarterdeck.metrics.promql.syntax.tokens import MATCH_OPS, Kind, Token
+
+_CONTEXT = "label matching"
+
+
+def parse_selector(cursor: Cursor, name: Token | None) -> VectorSelector:
+    """The selector whose name, if it stands before the braces, was already taken."""
+    start = name or cursor.peek()
+    if not cursor.peek().says(Kind.MARK, "{"):
+        assert name is not None, "a selector begins with a name or a brace"
+        return VectorSelector(name.text, (_named(name.text),), span=name.span)
+    cursor.take()
+    in_braces, matchers = _parse_matchers(cursor)
+    span = Span(start.span.start, cursor.expect_mark("}", _CONTEXT, '"," or "}"').span.end)
+    if name is None:
+        shown = in_braces[0] if in_braces else None
+        # The name goes last, as one before the braces does.
+        own = (*matchers, *(_named(other) for other in in_braces[1:]), *map(_named, in_braces[:1]))
+        return VectorSelector(shown, own, span=span)
+    for other in [*in_braces, *(matcher.value for matcher in matchers if matcher.name == METRIC_NAME)]:
+        cursor.fail(f"metric name must not be set twice: {quote(name.text)} or {quote(other)}", span)
+    return VectorSelector(name.text, (*matchers, _named(name.text)), span=span)
+
+
+def _named(name: str) -> Matcher:
+    return Matcher(METRIC_NAME, MatchOp.EQUAL, name)
+
+
+def _parse_matchers(cursor: Cursor) -> tuple[list[str], list[Matcher]]:
+    """Names of metrics, and the matchers, up to the closing brace; a comma may follow the last one."""
+    names: list[str] = []
+    matchers: list[Matcher] = []
+    while not (cursor.peek().says(Kind.MARK, "}")):
+        name = cursor.peek()
+        if name.kind not in (Kind.IDENTIFIER, Kind.STRING):
+            cursor.unexpected(_CONTEXT, 'identifier or "}"')
+        cursor.take()
+        if cursor.peek().word in MATCH_OPS and cursor.peek().kind in (Kind.OPERATOR, Kind.MARK):
+            matchers.append(_parse_matcher(cursor, name))
+        elif name.kind is Kind.STRING:
+            names.append(name.word)
+        else:
+            cursor.unexpected(_CONTEXT, "label matching operator")
+        if not cursor.take_mark(","):
+            break
+    return names, matchers
+
+
+def _parse_matcher(cursor: Cursor, name: Token) -> Matcher:
+    op = MATCH_OPS[cursor.take().word]
+    if cursor.peek().kind is not Kind.STRING:
+        cursor.unexpected(_CONTEXT, "string")
+    value = cursor.take()
+    if op in (MatchOp.REGEX, MatchOp.NOT_REGEX):
+        try:
+            compile_anchored(value.word)
+        except InvalidRegex as error:
+            cursor.fail(str(error), Span(name.span.start, value.span.end))
+    return Matcher(name.word, op, value.word)

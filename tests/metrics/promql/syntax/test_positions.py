@@ -1,0 +1,89 @@
+"""Where each node of a tree stands in the text; annotations print the line and column of its start."""
+
+import pytest
+
+from quarterdeck.metrics.promql.syntax.ast import (
+    Aggregate,
+    Binary,
+    Call,
+    Expr,
+    MatrixSelector,
+    NumberLiteral,
+    Paren,
+    Span,
+    StringLiteral,
+    Subquery,
+    Unary,
+    VectorSelector,
+)
+from quarterdeck.metrics.promql.syntax.parser import parse
+
+
+def _places(expr: Expr) -> list[tuple[str, Span]]:
+    """Every node below and with this one, the outermost first."""
+    match expr:
+        case NumberLiteral() | StringLiteral() | VectorSelector():
+            children: list[Expr] = []
+        case Paren(expr=inner) | Unary(expr=inner) | Subquery(expr=inner):
+            children = [inner]
+        case MatrixSelector():
+            children = [expr.selector]
+        case Binary():
+            children = [expr.lhs, expr.rhs]
+        case Aggregate():
+            children = [expr.expr] if expr.parameter is None else [expr.parameter, expr.expr]
+        case Call():
+            children = list(expr.args)
+    return [(type(expr).__name__, expr.span), *(place for child in children for place in _places(child))]
+
+
+@pytest.mark.parametrize(
+    "query, places",
+    [
+        (" 1 ", ["NumberLiteral:1"]),
+        (" -1", ["NumberLiteral:-1"]),
+        ("'a'", ["StringLiteral:'a'"]),
+        (" foo{a='b'} ", ["VectorSelector:foo{a='b'}"]),
+        (" { 'foo' } ", ["VectorSelector:{ 'foo' }"]),
+        ("foo @ 1 offset 5m ", ["VectorSelector:foo @ 1 offset 5m"]),
+        ("foo @ start( ) ", ["VectorSelector:foo @ start( )"]),
+        ("foo[5m] offset 1m ", ["MatrixSelector:foo[5m] offset 1m", "VectorSelector:foo"]),
+        (
+            "(foo)[5m:1m] @ 5 ",
+            ["Subquery:(foo)[5m:1m] @ 5", "Paren:(foo)", "VectorSelector:foo"],
+        ),
+        ("- foo", ["Unary:- foo", "VectorSelector:foo"]),
+        (
+            "1 + on ( a ) - foo",
+            ["Binary:1 + on ( a ) - foo", "NumberLiteral:1", "Unary:- foo", "VectorSelector:foo"],
+        ),
+        ("abs( foo )", ["Call:abs( foo )", "VectorSelector:foo"]),
+        ("sum by(a)(foo) ", ["Aggregate:sum by(a)(foo)", "VectorSelector:foo"]),
+        ("sum(foo)by(a) ", ["Aggregate:sum(foo)by(a)", "VectorSelector:foo"]),
+        ("sum(foo) ", ["Aggregate:sum(foo)", "VectorSelector:foo"]),
+        (
+            "topk(1,sum(foo))",
+            ["Aggregate:topk(1,sum(foo))", "NumberLiteral:1", "Aggregate:sum(foo)", "VectorSelector:foo"],
+        ),
+    ],
+)
+def test_a_node_stands_where_it_was_written(query: str, places: list[str]) -> None:
+    found = [f"{name}:{query[span.start : span.end]}" for name, span in _places(parse(query))]
+    assert found == places
+
+
+def test_a_binary_expression_knows_its_operator_and_begins_with_its_left_side() -> None:
+    tree = parse("  a\n  *\n  b == bool c")
+    assert isinstance(tree, Binary)
+    assert tree.span == Span(2, 21)
+    assert tree.op_span == Span(12, 14)
+    assert isinstance(tree.lhs, Binary)
+    assert tree.lhs.op_span == Span(6, 7)
+
+
+def test_places_do_not_count_for_equality() -> None:
+    one: Expr = parse("foo")
+    other: Expr = parse("   foo  ")
+    assert one == other
+    assert isinstance(other, VectorSelector)
+    assert other.span == Span(3, 6)
