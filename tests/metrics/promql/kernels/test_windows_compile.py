@@ -1,0 +1,34 @@
+"""One compiled form for each kernel, however the arrays came to be; and no compiled code that is out of date."""
+
+from types import FunctionType
+from typing import Any, cast
+
+import numpy as np
+
+from quarterdeck.metrics.promql.blocks import Axis, Grid, SeriesBlock
+from quarterdeck.metrics.promql.kernels import windows_spread
+from quarterdeck.metrics.promql.kernels.compile import compiled_forms, sources
+from quarterdeck.metrics.promql.kernels.threads import Threads
+from quarterdeck.metrics.promql.kernels.windows import WindowFunction, instant, over_windows, warm_windows
+
+
+def test_read_only_and_strided_blocks_need_no_other_compiled_form() -> None:
+    warm_windows()
+    frozen = np.arange(10.0)
+    frozen.flags.writeable = False
+    strided = np.arange(20, dtype=np.int64)[::2]
+    block = SeriesBlock(Axis.of(()), np.array([0, 4, 10]), strided, frozen)
+    half = np.full(8, 0.5)[::2]
+    with Threads(1) as threads:
+        over_windows(WindowFunction.QUANTILE, block, Grid(4, 4, 4), 5, threads, (half,))
+        over_windows(WindowFunction.RATE, block, Grid(4, 4, 4), 5, threads)
+        instant(block, Grid(4, 4, 4), 5, threads)
+    forms = {name: count for name, count in compiled_forms().items() if ".windows" in name}
+    assert len(forms) == 12
+    assert set(forms.values()) == {1}
+
+
+def test_a_kernel_is_compiled_anew_when_a_function_in_another_file_changes() -> None:
+    function = cast("FunctionType", cast("Any", windows_spread.spreads).py_func)
+    names = {source.rsplit("/", 1)[-1] for source in sources(function)}
+    assert names == {"windows_spread.py", "windows_scan.py", "windows_sums.py"}
