@@ -1,0 +1,72 @@
+"""`label_replace` and `label_join`."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from quarterdeck.metrics.promql import labels as lb
+from quarterdeck.metrics.promql.blocks import Axis, Grid, VectorBlock
+from quarterdeck.metrics.promql.errors import ExecutionError
+from quarterdeck.metrics.promql.exec.node import ExecNode, vector
+from quarterdeck.metrics.promql.exec.unite import unite
+from quarterdeck.metrics.promql.labels import METRIC_NAME, Labels
+from quarterdeck.metrics.promql.plan import nodes as pn
+from quarterdeck.metrics.promql.syntax.regex import InvalidRegex, Regex, compile_anchored
+
+
+@dataclass
+class RelabelNode:
+    """Other labels, the same values. The labels are made once for each axis that comes."""
+
+    plan: pn.Relabel
+    operand: ExecNode
+    known: dict[int, tuple[Axis, Axis]] = field(default_factory=dict[int, tuple[Axis, Axis]])
+    """By the id of an axis, which is kept so that the id stays its own."""
+
+    def __post_init__(self) -> None:
+        args = self.plan.args
+        names = args[:1] if self.plan.function == "label_replace" else (args[0], *args[2:])
+        for position, name in enumerate(names):
+            if not is_label_name(name):
+                kind = "destination" if position == 0 else "source"
+                raise ExecutionError(f"invalid {kind} label name in {self.plan.function}(): {name}")
+        if self.plan.function == "label_replace":
+            _ = self.regex
+
+    @cached_property
+    def regex(self) -> Regex:
+        """The pattern of `label_replace`."""
+        try:
+            return compile_anchored(self.plan.args[3])
+        except InvalidRegex:
+            raise ExecutionError(f"invalid regular expression in label_replace(): {self.plan.args[3]}") from None
+
+    def eval(self, grid: Grid) -> VectorBlock:
+        block = vector(self.operand, grid)
+        _, axis = self.known.setdefault(id(block.axis), (block.axis, self._relabelled(block.axis)))
+        return unite(VectorBlock(axis, block.values, block.present, block.histograms))
+
+    def _relabelled(self, axis: Axis) -> Axis:
+        change = self._replaced if self.plan.function == "label_replace" else self._joined
+        changed = [change(labels) for labels in axis.labels]
+        # A name that the query sets on purpose stays.
+        kept = np.array([named for _, named in changed], np.bool_)
+        return Axis(tuple(labels for labels, _ in changed), axis.nameless & ~kept)
+
+    def _replaced(self, labels: Labels) -> tuple[Labels, bool]:
+        target, template, source, _ = self.plan.args
+        value = self.regex.expand(template, lb.get(labels, source))
+        if value is None:
+            return labels, False
+        return lb.replace(labels, ((target, value),)), target == METRIC_NAME
+
+    def _joined(self, labels: Labels) -> tuple[Labels, bool]:
+        target, separator, *sources = self.plan.args
+        value = separator.join(lb.get(labels, source) for source in sources)
+        return lb.replace(labels, ((target, value),)), target == METRIC_NAME
+
+
+def is_label_name(name: str) -> bool:
+    """Whether a label may have this name: any text that has a UTF-8 form, except none."""
+    return bool(name) and not any("\ud800" <= character <= "\udfff" for character in name)

@@ -1,0 +1,223 @@
+"""Aggregations that choose series or need all of them: topk, bottomk, limitk, limit_ratio, quantile, count_values."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import xxhash
+
+from quarterdeck.metrics.promql import labels as lb
+from quarterdeck.metrics.promql import notes
+from quarterdeck.metrics.promql.blocks import F64, I64, Axis, Bool, Grid, VectorBlock
+from quarterdeck.metrics.promql.errors import ExecutionError
+from quarterdeck.metrics.promql.exec.grouping import Grouping
+from quarterdeck.metrics.promql.exec.node import Context, ExecNode, scalar, vector
+from quarterdeck.metrics.promql.exec.relabel import is_label_name
+from quarterdeck.metrics.promql.exec.unite import unite
+from quarterdeck.metrics.promql.floats import show_float
+from quarterdeck.metrics.promql.kernels import groups as kg
+from quarterdeck.metrics.promql.plan import nodes as pn
+from quarterdeck.metrics.promql.syntax.ast import AggregateOp
+from quarterdeck.metrics.promql.syntax.quoting import quote
+
+_LARGEST_INT64 = 9223372036854774784.0
+"""The largest double below 2**63."""
+
+
+@dataclass(frozen=True)
+class TopNode:
+    """`topk` and `bottomk`."""
+
+    plan: pn.Aggregate
+    operand: ExecNode
+    parameter: ExecNode
+    context: Context
+    grouping: Grouping
+
+    def eval(self, grid: Grid) -> VectorBlock:
+        k = whole_numbers(scalar(self.parameter, grid).values)
+        block = vector(self.operand, grid)
+        place, groups = self.grouping.of(block.axis)
+        bottom = self.plan.op is AggregateOp.BOTTOMK
+        if block.is_histogram[:, k >= 1].any():
+            self.context.notes.inform(notes.ignored_in_aggregation(self.plan.op), self.plan.span)
+        floats = block.is_float
+        if self.context.instant and grid.count == 1:
+            size = int(min(k[0], len(block.axis)))
+            order = kg.topk_order(block.values[:, 0], floats[:, 0], place, len(groups), size, bottom)
+            return VectorBlock(block.axis, block.values, floats).take(order)
+        k = np.minimum(k, len(block.axis))
+        chosen = kg.topk_groups(block.values, floats, place, len(groups), k, bottom, self.context.threads)
+        return VectorBlock(block.axis, block.values, chosen)
+
+
+def whole_numbers(values: F64) -> I64:
+    """The number of series to choose, for each step."""
+    if np.isnan(values).any():
+        raise ExecutionError("Parameter value is NaN")
+    if (values < -_LARGEST_INT64).any():
+        raise ExecutionError(f"Scalar value {show_float(values.min())} underflows int64")
+    if (values > _LARGEST_INT64).any():
+        raise ExecutionError(f"Scalar value {show_float(values.max())} overflows int64")
+    return values.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class LimitNode:
+    """`limitk`: the first series of each group, by their labels."""
+
+    plan: pn.Aggregate
+    operand: ExecNode
+    parameter: ExecNode
+    grouping: Grouping
+
+    def eval(self, grid: Grid) -> VectorBlock:
+        k = whole_numbers(scalar(self.parameter, grid).values)
+        block = vector(self.operand, grid)
+        place, _ = self.grouping.of(block.axis)
+        order = np.argsort(place, kind="stable")
+        ordered = place[order]
+        rank = np.cumsum(block.present[order], axis=0)
+        starts = np.searchsorted(ordered, ordered)
+        before = np.concatenate((np.zeros((1, grid.count), rank.dtype), rank))[starts]
+        chosen = np.zeros(block.present.shape, np.bool_)
+        chosen[order] = block.present[order] & (rank - before <= k)
+        return VectorBlock(block.axis, block.values, chosen, block.histograms)
+
+
+@dataclass
+class LimitRatioNode:
+    """`limit_ratio`: a share of the series, the same ones every time; a negative ratio takes the other ones."""
+
+    plan: pn.Aggregate
+    operand: ExecNode
+    parameter: ExecNode
+    context: Context
+    known: dict[int, tuple[Axis, F64]] = field(default_factory=dict[int, tuple[Axis, F64]])
+
+    def eval(self, grid: Grid) -> VectorBlock:
+        ratios = scalar(self.parameter, grid).values
+        if np.isnan(ratios).any():
+            raise ExecutionError("Ratio value is NaN")
+        capped = np.clip(ratios, -1.0, 1.0)
+        for wrong, right in zip(ratios[ratios != capped], capped[ratios != capped], strict=True):
+            self.context.notes.warn(notes.invalid_ratio(float(wrong), float(right)), self.plan.parameter_span)
+        block = vector(self.operand, grid)
+        shares = self._shares(block.axis)[:, None]
+        chosen = np.where(capped >= 0, shares < capped, shares >= 1.0 + capped) & (capped != 0)
+        return VectorBlock(block.axis, block.values, block.present & chosen, block.histograms)
+
+    def _shares(self, axis: Axis) -> F64:
+        """For each series a number from 0 to 1 that depends on its labels alone."""
+        if id(axis) not in self.known:
+            hashes = [xxhash.xxh64_intdigest(_bytes(labels)) for labels in axis.labels]
+            self.known[id(axis)] = (axis, np.array(hashes, np.uint64).astype(np.float64) / float(2**64 - 1))
+        return self.known[id(axis)][1]
+
+
+def _bytes(labels: lb.Labels) -> bytes:
+    """The form in which Prometheus hashes labels."""
+    return "".join(f"{name}\udcff{value}\udcff" for name, value in labels).encode(errors="surrogateescape")
+
+
+@dataclass(frozen=True)
+class QuantileNode:
+    """`quantile`."""
+
+    plan: pn.Aggregate
+    operand: ExecNode
+    parameter: ExecNode
+    context: Context
+    grouping: Grouping
+
+    def eval(self, grid: Grid) -> VectorBlock:
+        phi = scalar(self.parameter, grid).values
+        note_quantiles(phi, self.plan.parameter_span, self.context)
+        block = vector(self.operand, grid)
+        if block.is_histogram.any():
+            self.context.notes.inform(notes.ignored_in_aggregation(self.plan.op), self.plan.vector_span)
+        place, axis = self.grouping.of(block.axis)
+        values, present = kg.quantile_groups(block.values, block.is_float, place, len(axis), phi, self.context.threads)
+        return VectorBlock(axis, values, present)
+
+
+def note_quantiles(phi: F64, span: pn.Span, context: Context) -> None:
+    """Say which of these are no quantiles."""
+    wrong = ~((phi >= 0) & (phi <= 1))
+    if wrong.any():
+        for value in dict.fromkeys(phi[wrong].tolist()):
+            context.notes.warn(notes.invalid_quantile(value), span)
+
+
+@dataclass(frozen=True)
+class CountValuesNode:
+    """`count_values`: how often each value occurs; values become labels."""
+
+    plan: pn.Aggregate
+    operand: ExecNode
+    label: str
+
+    def __post_init__(self) -> None:
+        if not is_label_name(self.label):
+            raise ExecutionError(f"invalid label name {quote(self.label)}")
+
+    def eval(self, grid: Grid) -> VectorBlock:
+        block = vector(self.operand, grid)
+        grouping = Grouping(tuple(name for name in self.plan.grouping if name != self.label), self.plan.without)
+        # The label is set before grouping: what it hides is gone.
+        hidden = Axis(
+            tuple(lb.drop(labels, frozenset({self.label})) for labels in block.axis.labels), block.axis.nameless
+        )
+        place, axis = grouping.of(hidden)
+        keep_label = not (self.plan.without and self.label in self.plan.grouping)
+        counted = kg.count_values(block.values, block.is_float, place, len(axis))
+        labels = [
+            lb.replace(axis.labels[group], ((self.label, show_float(value) if keep_label else ""),))
+            for group, value in _pairs(counted)
+        ]
+        rows, values, present = labels, counted.counts, counted.present
+        if block.histograms is not None:
+            rows, values, present = self._with_histograms(block, place, axis, keep_label, labels, values, present)
+        return add_same(VectorBlock(Axis.of(rows), values, present))
+
+    def _with_histograms(
+        self,
+        block: VectorBlock,
+        place: I64,
+        axis: Axis,
+        keep_label: bool,
+        labels: list[lb.Labels],
+        values: F64,
+        present: Bool,
+    ) -> tuple[list[lb.Labels], F64, Bool]:
+        rows: dict[lb.Labels, F64] = {}
+        histograms = block.histograms
+        if histograms is None:
+            return labels, values, present
+        none_yet = np.zeros(block.present.shape[1])
+        for row, step in np.argwhere(block.is_histogram).tolist():
+            shown = str(histograms[row, step]) if keep_label else ""
+            key = lb.replace(axis.labels[int(place[row])], ((self.label, shown),))
+            rows.setdefault(key, none_yet.copy())[step] += 1
+        if not rows:
+            return labels, values, present
+        extra = np.stack(list(rows.values()))
+        return [*labels, *rows], np.concatenate((values, extra)), np.concatenate((present, extra > 0))
+
+
+def _pairs(counted: kg.ValueCounts) -> list[tuple[int, float]]:
+    groups: list[int] = counted.groups.tolist()
+    values: list[float] = counted.values.tolist()
+    return list(zip(groups, values, strict=True))
+
+
+def add_same(block: VectorBlock) -> VectorBlock:
+    """The block with series of the same labels added up."""
+    rows: dict[lb.Labels, int] = {}
+    place = np.array([rows.setdefault(labels, len(rows)) for labels in block.axis.labels], np.int64)
+    if len(rows) == len(block.axis):
+        return unite(block)
+    values = np.zeros((len(rows), block.values.shape[1]))
+    np.add.at(values, place, np.where(block.present, block.values, 0.0))
+    present = np.zeros(values.shape, np.bool_)
+    np.logical_or.at(present, place, block.present)
+    return VectorBlock(Axis.of(list(rows)), values, present)

@@ -1,0 +1,1 @@
+"""Answers of leaves, brought together: shards merged, leaves aligned, blocks of steps streamed."""

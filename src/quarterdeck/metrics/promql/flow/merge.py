@@ -1,0 +1,225 @@
+"""`MergeSorted`: the answers of a leaf's shards as one, in the order of time.
+
+Each shard sends its steps by rising time, cut into blocks as it likes. What comes out has the steps that were asked
+for, from every shard, with all series sorted by their labels: it does not depend on how the samples were split.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from quarterdeck.metrics.promql.blocks import I64, Axis, Grid, Objects, SeriesBlock, VectorBlock, joined_histograms
+from quarterdeck.metrics.promql.exec.aggregates import PartialBlock, combine, finish
+from quarterdeck.metrics.promql.exec.node import Context
+from quarterdeck.metrics.promql.exec.selections import add_same
+from quarterdeck.metrics.promql.exec.unite import unite
+from quarterdeck.metrics.promql.flow.leaf import LeafBlock, LeafValues, aggregate_of
+from quarterdeck.metrics.promql.plan.leaves import BaseExpr, Merge
+
+
+@dataclass
+class ShardReader:
+    """One shard's blocks, handed out in other cuts than they came in."""
+
+    blocks: Iterator[LeafBlock]
+    waiting: LeafBlock | None = None
+
+    def first_steps(self) -> int:
+        """How many steps its next block has; this waits for it."""
+        if self.waiting is None:
+            self.waiting = next(self.blocks, None)
+        return 0 if self.waiting is None else self.waiting.grid.count
+
+    def take(self, grid: Grid) -> list[LeafValues]:
+        """The pieces that together cover the steps of `grid`."""
+        pieces: list[LeafValues] = []
+        left = grid
+        while left.count > 0:
+            block = self.waiting if self.waiting is not None else next(self.blocks)
+            if block.grid.start_ms != left.start_ms:
+                raise ValueError(f"a shard answered for {block.grid.start_ms} where {left.start_ms} was next")
+            steps = min(left.count, block.grid.count)
+            pieces.append(_cut(block.values, 0, steps) if steps < block.grid.count else block.values)
+            rest = block.grid.count - steps
+            self.waiting = (
+                LeafBlock(block.grid.cut(steps, block.grid.count), _cut(block.values, steps, block.grid.count))
+                if rest
+                else None
+            )
+            left = left.cut(steps, left.count)
+        return pieces
+
+
+def _cut(values: LeafValues, low: int, high: int) -> LeafValues:
+    if isinstance(values, PartialBlock):
+        return values.cut(low, high)
+    if isinstance(values, SeriesBlock):
+        raise TypeError("stored samples are not cut by steps")
+    return VectorBlock(
+        values.axis,
+        values.values[:, low:high],
+        values.present[:, low:high],
+        None if values.histograms is None else values.histograms[:, low:high],
+    )
+
+
+@dataclass
+class MergeSorted:
+    """The merged answer of a leaf. Several places of a query may ask for the same steps one after the other."""
+
+    leaf: BaseExpr
+    shards: Sequence[ShardReader]
+    context: Context
+    last: tuple[Grid, VectorBlock] | None = None
+    stored: SeriesBlock | None = None
+    known: dict[tuple[int, ...], tuple[tuple[Axis, ...], I64, Axis]] = field(
+        default_factory=dict[tuple[int, ...], tuple[tuple[Axis, ...], I64, Axis]]
+    )
+
+    def take(self, grid: Grid) -> VectorBlock:
+        """The values at some steps."""
+        if self.last is not None and self.last[0] == grid:
+            return self.last[1]
+        pieces = [shard.take(grid) for shard in self.shards]
+        # Shards may cut differently; a piece is what all of them have in one.
+        block = self._merge([_glue(shard) for shard in pieces])
+        if self.last is not None:
+            self.context.memory.hold(-self.last[1].size_bytes)
+        self.context.memory.hold(block.size_bytes)
+        self.last = (grid, block)
+        return block
+
+    def samples(self) -> SeriesBlock:
+        """The stored samples of a leaf that is nothing but a range."""
+        if self.stored is None:
+            blocks = [next(shard.blocks).values for shard in self.shards]
+            self.stored = join_samples([block for block in blocks if isinstance(block, SeriesBlock)])
+        return self.stored
+
+    def _merge(self, shards: list[LeafValues]) -> VectorBlock:
+        if self.leaf.merge is Merge.COMBINE:
+            partials = [shard for shard in shards if isinstance(shard, PartialBlock)]
+            return self._sorted([finish(aggregate_of(self.leaf), combine(partials), self.context)])
+        vectors = [shard for shard in shards if isinstance(shard, VectorBlock)]
+        merged = self._sorted(vectors)
+        return add_same(merged) if self.leaf.merge is Merge.ADD else unite(merged)
+
+    def _sorted(self, blocks: list[VectorBlock]) -> VectorBlock:
+        """All rows of some blocks, by their labels."""
+        key = tuple(id(block.axis) for block in blocks)
+        if key not in self.known:
+            self.known[key] = (tuple(block.axis for block in blocks), *_sort_axes([block.axis for block in blocks]))
+        _, order, axis = self.known[key]
+        if len(blocks) == 1 and axis is blocks[0].axis:
+            return blocks[0]
+        histograms = joined_histograms(blocks)
+        return VectorBlock(
+            axis,
+            np.concatenate([block.values for block in blocks])[order],
+            np.concatenate([block.present for block in blocks])[order],
+            None if histograms is None else histograms[order],
+        )
+
+
+def _sort_axes(axes: list[Axis]) -> tuple[I64, Axis]:
+    labels = [one for axis in axes for one in axis.labels]
+    order = sorted(range(len(labels)), key=labels.__getitem__)
+    if len(axes) == 1 and order == list(range(len(labels))):
+        return np.arange(len(labels)), axes[0]
+    nameless = np.concatenate([axis.nameless for axis in axes])
+    rows = np.array(order, np.int64)
+    return rows, Axis(tuple(labels[row] for row in order), nameless[rows])
+
+
+def _glue(pieces: list[LeafValues]) -> LeafValues:
+    """Stretches of steps of one shard, one after the other."""
+    if len(pieces) == 1:
+        return pieces[0]
+    vectors = [piece for piece in pieces if isinstance(piece, VectorBlock)]
+    if len(vectors) == len(pieces):
+        return glue_vectors(vectors)
+    partials = [piece for piece in pieces if isinstance(piece, PartialBlock)]
+    return glue_partials(partials)
+
+
+def glue_vectors(blocks: Sequence[VectorBlock]) -> VectorBlock:
+    """Stretches of steps, one after the other; series with the same labels are one."""
+    rows: dict[tuple[object, bool], int] = {}
+    places = [
+        np.array(
+            [
+                rows.setdefault(key, len(rows))
+                for key in zip(block.axis.labels, block.axis.nameless.tolist(), strict=True)
+            ],
+            np.int64,
+        )
+        for block in blocks
+    ]
+    first = blocks[0].axis
+    axis = first if len(rows) == len(first) else _union([block.axis for block in blocks])
+    steps = sum(block.values.shape[1] for block in blocks)
+    values = np.zeros((len(axis), steps))
+    present = np.zeros((len(axis), steps), np.bool_)
+    histograms: Objects = (
+        np.full((len(axis), steps), None, object)
+        if any(block.histograms is not None for block in blocks)
+        else np.zeros(0, object)
+    )
+    column = 0
+    for block, place in zip(blocks, places, strict=True):
+        width = block.values.shape[1]
+        values[place, column : column + width] = block.values
+        present[place, column : column + width] = block.present
+        if block.histograms is not None:
+            histograms[place, column : column + width] = block.histograms
+        column += width
+    return VectorBlock(axis, values, present, histograms if histograms.size else None)
+
+
+def _union(axes: Sequence[Axis]) -> Axis:
+    keys = dict.fromkeys(key for axis in axes for key in zip(axis.labels, axis.nameless.tolist(), strict=True))
+    return Axis(tuple(labels for labels, _ in keys), np.array([gone for _, gone in keys], np.bool_))
+
+
+def glue_partials(partials: Sequence[PartialBlock]) -> PartialBlock:
+    """Stretches of steps of partial aggregates; a shard's groups are the same all the way."""
+    first = partials[0]
+    if any(partial.axis is not first.axis for partial in partials):
+        raise ValueError("the groups of a shard changed between steps")
+    joined = {
+        name: np.concatenate([vars(partial.fields)[name] for partial in partials], axis=1)
+        for name in vars(first.fields)
+    }
+    histograms: Objects | None = None
+    if any(partial.histograms is not None for partial in partials):
+        histograms = np.concatenate(
+            [
+                np.full(next(iter(vars(partial.fields).values())).shape, None, object)
+                if partial.histograms is None
+                else partial.histograms
+                for partial in partials
+            ],
+            axis=1,
+        )
+    names = max((partial.names for partial in partials), key=len)
+    return PartialBlock(first.axis, type(first.fields)(**joined), histograms, names)
+
+
+def join_samples(blocks: Sequence[SeriesBlock]) -> SeriesBlock:
+    """The samples of several shards, series sorted by labels."""
+    if len(blocks) == 1:
+        return blocks[0]
+    shifts = np.cumsum([0, *(len(block.values) for block in blocks)])
+    whole = SeriesBlock(
+        Axis(
+            tuple(labels for block in blocks for labels in block.axis.labels),
+            np.concatenate([block.axis.nameless for block in blocks]),
+        ),
+        np.concatenate([*(b.offsets[:-1] + shift for b, shift in zip(blocks, shifts, strict=False)), shifts[-1:]]),
+        np.concatenate([block.timestamps for block in blocks]),
+        np.concatenate([block.values for block in blocks]),
+        joined_histograms(blocks),
+    )
+    order, _ = _sort_axes([whole.axis])
+    return whole.take(order)

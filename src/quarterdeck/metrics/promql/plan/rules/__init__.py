@@ -1,0 +1,1 @@
+"""The rules of the plan, one a module."""

@@ -1,0 +1,170 @@
+"""Quantiles, fractions, trimming and the numbers about a whole histogram."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from quarterdeck.metrics.promql.histograms.bounds import CUSTOM
+from quarterdeck.metrics.promql.histograms.native import NativeHistogram
+from quarterdeck.metrics.promql.histograms.quantiles import Quantile, fraction, quantile
+from quarterdeck.metrics.promql.histograms.statistics import deviation, mean, variance
+from quarterdeck.metrics.promql.histograms.trim import trim_above, trim_below
+from tests.metrics.promql.histograms.strategies import custom, exponential, in_buckets
+
+POSITIVE = NativeHistogram(0, 0.001, 2.0, 12.0, 100.0, ((0, 2.0), (1, 3.0), (3, 1.0), (4, 4.0)))
+MIRRORED = replace(POSITIVE, positive=(), negative=POSITIVE.positive)
+BOUNDED = NativeHistogram(
+    CUSTOM,
+    count=15,
+    total=172.5,
+    custom_bounds=(5, 10, 15, 20),
+    positive=((0, 1.0), (1, 6.0), (2, 4.0), (3, 3.0), (4, 1.0)),
+)
+WITH_NAN = NativeHistogram(count=15, total=math.nan, positive=((0, 12.0),))
+SHARES = st.floats(0, 1)
+VALUES = st.floats(-100, 100)
+ANY = st.one_of(exponential(-1, 3), custom())
+
+
+@pytest.mark.parametrize(
+    ("histogram", "phi", "value"),
+    [
+        (POSITIVE, 1.001, math.inf),
+        (POSITIVE, 1.0, 16.0),
+        (POSITIVE, 0.99, 15.67072476139083),
+        (POSITIVE, 0.6, 4.594793419988138),
+        (POSITIVE, 0.1, 0.0006),
+        (POSITIVE, 0.0, 0.0),
+        (POSITIVE, -1.0, -math.inf),
+        (POSITIVE, math.nan, math.nan),
+        (MIRRORED, 0.9, -0.0006),
+        (MIRRORED, 0.5, -1.5874010519681996),
+        (NativeHistogram(), 0.5, math.nan),
+        (BOUNDED, 0.5, 10.625),
+        (BOUNDED, 1.0, 20.0),
+        (BOUNDED, 0.0, 0.0),
+        (NativeHistogram(CUSTOM, count=2, positive=((0, 1.0), (1, 1.0)), custom_bounds=(-5,)), 0.1, -5.0),
+    ],
+)
+def test_quantiles_are_interpolated_within_a_bucket(histogram: NativeHistogram, phi: float, value: float) -> None:
+    assert quantile(histogram, phi).value == pytest.approx(value, nan_ok=True)
+
+
+def test_observations_that_are_not_numbers_count_as_the_largest() -> None:
+    assert quantile(WITH_NAN, 0.8) == Quantile(1.0, is_skewed=True)
+    assert math.isnan(quantile(WITH_NAN, 0.81).value)
+    assert quantile(WITH_NAN, 0.81).is_skewed
+    assert math.isnan(quantile(NativeHistogram(count=3, total=math.nan), 0.1).value)
+
+
+@given(ANY, SHARES, SHARES)
+def test_a_larger_share_has_a_larger_quantile(histogram: NativeHistogram, one: float, other: float) -> None:
+    assume(histogram.count > 0)
+    low, high = (quantile(histogram, phi).value for phi in sorted((one, other)))
+    assert low <= high or low == pytest.approx(high)
+
+
+@given(exponential(-1, 3), SHARES)
+def test_the_fraction_below_a_quantile_is_its_share(histogram: NativeHistogram, phi: float) -> None:
+    assume(histogram.count > 0)
+    value = quantile(histogram, phi).value
+    below = fraction(histogram, -math.inf, value)
+    # A value in a gap between buckets belongs to all shares that end there.
+    assert below == pytest.approx(phi, abs=1e-9) or quantile(histogram, below).value <= value * (1 + 1e-9) + 1e-9
+
+
+@given(ANY, VALUES, VALUES)
+def test_fractions_add_up(histogram: NativeHistogram, one: float, other: float) -> None:
+    assume(histogram.count > 0)
+    low, high = sorted((one, other))
+    assume(low < high)
+    parts = (fraction(histogram, *ends) for ends in ((-math.inf, low), (low, high), (high, math.inf)))
+    assert sum(parts) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("histogram", "lower", "upper", "share"),
+    [
+        (POSITIVE, 0.0, 1.5, 0.4795739585136224),
+        (POSITIVE, 0.0, 0.0005, 1 / 12),
+        (POSITIVE, -0.001, 0.0, 0.0),
+        (MIRRORED, -math.inf, -6.0, 0.36791979160657035),
+        (POSITIVE, 42.0, 3.0, 0.0),
+        (POSITIVE, math.nan, 3.0, math.nan),
+        (NativeHistogram(), 0.0, 1.0, math.nan),
+        (BOUNDED, 5.0, 10.0, 0.4),
+        (BOUNDED, -math.inf, 2.5, 0.5 / 15),
+        (BOUNDED, 20.0, math.inf, 1 / 15),
+        (WITH_NAN, -math.inf, math.inf, 0.8),
+    ],
+)
+def test_fractions_are_interpolated_within_a_bucket(
+    histogram: NativeHistogram, lower: float, upper: float, share: float
+) -> None:
+    assert fraction(histogram, lower, upper) == pytest.approx(share, nan_ok=True)
+
+
+@given(ANY, VALUES)
+def test_what_is_trimmed_off_on_either_side_is_everything(histogram: NativeHistogram, value: float) -> None:
+    # A zero bucket of no width is on neither side of zero.
+    assume(value != 0 or histogram.zero_threshold > 0)
+    above, below = trim_above(histogram, value), trim_below(histogram, value)
+    assert above.hint is below.hint is histogram.hint
+    # The buckets that reach to infinity are cut as a whole, on the side that is careful.
+    reaching = sum(count for index, count in histogram.positive if index in {0, len(histogram.custom_bounds)})
+    both = in_buckets(above) + in_buckets(below)
+    if histogram.is_custom:
+        assert abs(both - in_buckets(histogram)) <= reaching + 1e-6
+    else:
+        assert both == pytest.approx(in_buckets(histogram))
+
+
+@given(ANY)
+def test_a_trim_that_cuts_nothing_changes_nothing(histogram: NativeHistogram) -> None:
+    assert trim_above(histogram, math.inf) == histogram
+    assert trim_below(histogram, -math.inf) == histogram
+    assert in_buckets(trim_above(histogram, -math.inf)) == 0
+    assert in_buckets(trim_below(histogram, math.inf)) == 0
+
+
+@pytest.mark.parametrize(
+    ("trimmed", "count", "total"),
+    [
+        (trim_above(BOUNDED, 13.0), 9.4, 75.1),
+        (trim_below(BOUNDED, 13.0), 5.6, 94.9),
+        (trim_above(BOUNDED, 50.0), 14.0, 150.0),
+        (trim_above(POSITIVE, 0.0005), 1.0, 0.00025),
+        (trim_below(POSITIVE, 8.0), 4.0, 4 * math.sqrt(128)),
+        (trim_below(MIRRORED, -0.0005), 1.0, -0.00025),
+    ],
+)
+def test_a_trimmed_histogram_counts_what_is_left(trimmed: NativeHistogram, count: float, total: float) -> None:
+    assert (trimmed.count, trimmed.total) == (pytest.approx(count), pytest.approx(total))
+
+
+@pytest.mark.parametrize(
+    ("histogram", "spread"),
+    [
+        (NativeHistogram(2, count=4, total=10, positive=((0, 1.0), (4, 1.0), (7, 1.0), (8, 1.0))), 1.163807968526718),
+        (NativeHistogram(count=10, total=-100, negative=((4, 10.0),)), 1.725830020304794),
+        (NativeHistogram(count=1, total=math.inf, positive=((0, 1.0),)), math.inf),
+        (replace(WITH_NAN), math.nan),
+        (NativeHistogram(), math.nan),
+        (BOUNDED, math.inf),
+        (replace(BOUNDED, positive=((1, 2.0),), count=2.0, total=15.0), 0.0),
+    ],
+)
+def test_the_variance_takes_observations_to_be_in_the_middle_of_their_bucket(
+    histogram: NativeHistogram, spread: float
+) -> None:
+    assert variance(histogram) == pytest.approx(spread, nan_ok=True)
+    assert deviation(histogram) == pytest.approx(math.sqrt(spread), nan_ok=True)
+
+
+def test_the_mean_of_nothing_is_not_a_number() -> None:
+    assert math.isnan(mean(NativeHistogram()))
+    assert mean(NativeHistogram(total=2.0)) == math.inf
+    assert mean(POSITIVE) == 100 / 12
