@@ -1,0 +1,32 @@
+"""What is within the tree of a query."""
+
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any, Final, cast, get_args
+
+from quarterdeck.metrics.promql.syntax import ast
+
+_KINDS: Final[tuple[type[Any], ...]] = get_args(ast.Expr)
+
+
+def children(expr: ast.Expr) -> Iterator[tuple[str, ast.Expr]]:
+    """The expressions directly within one, with the name of the field that holds each."""
+    for field in fields(expr):
+        held: object = getattr(expr, field.name)
+        for one in cast("tuple[object, ...]", held) if isinstance(held, tuple) else (held,):
+            if isinstance(one, _KINDS):
+                yield field.name, cast("ast.Expr", one)
+
+
+def parts(expr: ast.Expr) -> Iterator[ast.Expr]:
+    """All expressions within one."""
+    for _, child in children(expr):
+        yield child
+        yield from parts(child)
+
+
+def without_parens(expr: ast.Expr | None) -> ast.Expr | None:
+    """What is inside any parentheses around the whole."""
+    while isinstance(expr, ast.Paren):
+        expr = expr.expr
+    return expr
