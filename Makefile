@@ -14,7 +14,7 @@ unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check coverage soak bench mutants proto reference format clean
+.PHONY: help demo test check coverage soak fuzz bench mutants proto reference format peers kernels clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -22,7 +22,7 @@ help: ## list the targets
 demo: $(READY) ## show the crew surviving what usually breaks a query
 	@$(BIN)/quarterdeck demo
 
-test: $(READY) ## run the fast tests
+test: $(READY) peers kernels ## run the fast tests
 	@$(BIN)/pytest -q -n 2 --dist loadgroup
 
 check: $(READY) ## run what continuous integration runs: format, lint, types, imports, async rules, tests, coverage
@@ -42,17 +42,35 @@ soak: $(READY) ## run ten thousand simulated seeds, then the long tests, among t
 	@$(BIN)/quarterdeck simulate --seeds 10000
 	@$(BIN)/pytest -q -n 2 --dist loadgroup -m soak --timeout=0
 
-bench: $(READY) ## measure a step of the core, and a work's way through the crew beside dask.distributed
+SEED := 1
+COUNT := 5000
+SHARDS := 1
+fuzz: $(READY) peers kernels ## compare random PromQL queries with a real Prometheus: SEED=7 COUNT=5000 SHARDS=1; then fuzz the parser
+	@$(BIN)/python -m tests.differential.fuzz --seed $(SEED) --count $(COUNT) --shards $(SHARDS)
+	@$(BIN)/python -m checks.fuzz_parser -runs=200000 -max_len=300 -seed=$(SEED)
+
+bench: $(READY) peers kernels ## measure the core, the crew beside dask.distributed, and PromQL beside Prometheus
 	@$(BIN)/python bench/core.py
 	@$(BIN)/python bench/control.py
+	@$(BIN)/python bench/promql.py
 
 mutants: $(READY) ## change core line by line and list the changes that no test notices
 	@$(BIN)/mutmut run
 	@$(BIN)/mutmut results
 
-reference: $(READY) ## make the pages of docs/ that list settings and metrics anew
+reference: $(READY) ## make the pages of docs/ that list settings, metrics and PromQL's conformance anew
 	@$(BIN)/python -m quarterdeck.config.reference > docs/configuration.md
 	@$(BIN)/python -m quarterdeck.telemetry.reference > docs/metrics.md
+	@$(BIN)/python -m tests.conformance.table
+	@$(BIN)/python -m tests.differential.page
+
+# Programs of others to compare with. Without them the tests that need one are skipped and say so.
+peers: $(READY)
+	-@$(BIN)/python -m checks.peers >/dev/null
+
+# Compiled once here, so that several processes need not compile the same at the same time.
+kernels: $(READY)
+	@$(BIN)/python -m quarterdeck.metrics.promql.kernels.warm
 
 proto: $(READY) ## make the code for the wire form anew from control.proto
 	@cd src/quarterdeck/control/proto && $(CURDIR)/$(BIN)/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. control.proto

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from quarterdeck.cli.main import app
 
-COMMANDS = ("demo", "up", "status", "scan", "coordinator", "worker", "simulate")
+COMMANDS = ("demo", "up", "status", "scan", "explain", "coordinator", "worker", "simulate")
 HEAVY = (
     "aiohttp",
     "asyncio",
@@ -20,6 +20,7 @@ HEAVY = (
     "fastapi",
     "grpc",
     "http.client",
+    "numba",
     "numpy",
     "obstore",
     "pyarrow",

@@ -31,6 +31,7 @@ COMMANDS = sorted(
     }
 )
 SIMULATIONS = [command for command in COMMANDS if " simulate " in command]
+EXPLANATIONS = [command for command in COMMANDS if " explain " in command]
 CREW = {
     "up": ".venv/bin/quarterdeck up",
     "status": ".venv/bin/quarterdeck status",
@@ -79,8 +80,18 @@ def test_every_simulation_in_the_pages_runs(command: str, tmp_path: Path) -> Non
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("command", EXPLANATIONS)
+def test_every_explanation_in_the_pages_is_what_the_command_prints(command: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [QUARTERDECK, *shlex.split(command)[1:]], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    pages = [page.read_text() for page in PAGES if command in page.read_text()]
+    assert all(f"```text\n{done.stdout}```" in page for page in pages)
+
+
 def test_every_other_command_in_the_pages_is_tried_with_a_crew() -> None:
-    others = {command for command in COMMANDS if not command.startswith("make ")} - set(SIMULATIONS)
+    others = {command for command in COMMANDS if not command.startswith("make ")} - {*SIMULATIONS, *EXPLANATIONS}
     assert others == set(CREW.values())
 
 

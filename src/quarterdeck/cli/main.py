@@ -204,6 +204,33 @@ def scan(
     raise typer.Exit(exit_code_of(lambda: run(access, order)))
 
 
+@app.command(short_help="Show how a PromQL query would be evaluated.")
+def explain(
+    query: Annotated[str, typer.Argument(help="PromQL, in quotes.", show_default=False)],
+    last: Annotated[
+        str, typer.Option(metavar="DURATION", help="As a range query over so long; 0 makes it an instant query.")
+    ] = "1h",
+    step: Annotated[str, typer.Option(metavar="DURATION", help="From one point of the range to the next.")] = "1m",
+) -> None:
+    """Show how a PromQL query would be evaluated, or where it is wrong.
+
+    The tree at the top is what is left for the coordinator. Each leaf below it runs where the samples are: a selector,
+    what can be computed series by series, and the aggregation on top if its parts can be put together. Nothing is read
+    and nothing needs to run.
+
+    Examples:
+
+      quarterdeck explain 'sum by (job) (rate(http_requests_total[5m]))'
+
+      quarterdeck explain 'histogram_quantile(0.9, sum by (le) (rate(latency_bucket[5m])))' --last 6h --step 30s
+
+      quarterdeck explain 'topk(5, up)' --last 0
+    """
+    from quarterdeck.cli.explain import run  # noqa: PLC0415 - loaded when it is needed
+
+    raise typer.Exit(exit_code_of(lambda: run(query, last, step)))
+
+
 @app.command(short_help="Run a coordinator.")
 def coordinator(
     config: opt.ConfigFile = None,

@@ -1,0 +1,359 @@
+"""PromQL over samples in memory: how long a query takes, how many samples a second and core that is, and the same
+query asked of a real Prometheus on this machine in the same run.
+
+The samples are 6 h of counters, gauges and classic histograms, one in 15 s; queries are ranges of 5 h with a step of
+60 s, and instants. Ours is measured from the text of the query to the arrays of the answer; Prometheus from the
+request to the last byte of its JSON, over loopback. So where the answer is large (marked with *), part of Prometheus'
+time is writing it down: those ratios say less.
+
+    python bench/promql.py [--series 1000 5000] [--only rate] [--no-peer] [--profile 'rate(a[5m])']
+"""
+
+import argparse
+import cProfile
+import http.client
+import pstats
+import statistics
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlencode
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from checks import peers
+from quarterdeck.metrics.promql.blocks import Axis, SeriesBlock
+from quarterdeck.metrics.promql.engine import Engine, EngineOptions
+from quarterdeck.metrics.promql.kernels.warm import warm
+from quarterdeck.metrics.promql.labels import Labels, from_mapping
+from quarterdeck.metrics.promql.limits import Limits
+from quarterdeck.metrics.promql.memory import MemorySource
+from quarterdeck.metrics.promql.syntax.ast import Matcher
+from tests.differential.peer import running_prometheus
+
+BASE_MS = 1_700_000_040_000  # on a minute, and with six bytes in protobuf until 2039
+INTERVAL_MS = 15_000
+SAMPLES = 6 * 240
+START_MS, END_MS, STEP_MS = BASE_MS + 3_600_000, BASE_MS + 6 * 3_600_000 - 60_000, 60_000
+BOUNDS = ("0.005", "0.01", "0.05", "0.1", "0.5", "1", "5", "10", "50", "+Inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A query to measure; `large` when the answer has a row for each series."""
+
+    text: str
+    large: bool = False
+    instant: bool = False
+
+
+ASKS = (
+    # What the project is measured by.
+    Ask("sum by (job) (rate(a[5m]))"),
+    Ask("rate(a[5m])", large=True),
+    Ask("sum by (job) (increase(a[1h]))"),
+    Ask("topk(5, rate(a[5m]))"),
+    Ask("avg by (job) (quantile_over_time(0.9, a[30m]))"),
+    Ask("sum(a)"),
+    # Those of other engines.
+    Ask("a", large=True),
+    Ask("a", large=True, instant=True),
+    Ask("rate(a[1m])", large=True),
+    Ask("count(rate(sparse[1m]))"),
+    Ask("sum(double_exponential_smoothing(a[10m], 0.3, 0.3))"),
+    Ask("sum(changes(a[1h]))"),
+    Ask("sum(rate(a[1h]))"),
+    Ask("absent_over_time(a[1h])"),
+    Ask("sum(-a)"),
+    Ask("sum(a - b)"),
+    Ask("count(a and b{l=~'.*[0-4]$'})"),
+    Ask("count(a or b{l=~'.*[0-4]$'})"),
+    Ask("count(a unless b{l=~'.*[0-4]$'})"),
+    Ask("sum(abs(a))"),
+    Ask("count(label_replace(a, 'l2', '$1', 'l', '(.*)'))"),
+    Ask("count(label_join(a, 'l2', '-', 'l', 'l'))"),
+    Ask("sum without (l) (h)"),
+    Ask("sum by (le) (h)"),
+    Ask("count(count_values('value', h))"),
+    Ask("topk(1, a)"),
+    Ask("topk(5, a)"),
+    Ask("sum(rate(a[1m]) + rate(b[1m]))"),
+    Ask("sum without (l) (rate(a[1m])) / sum without (l) (rate(b[1m]))"),
+    Ask("sum(histogram_quantile(0.9, rate(h[5m])))"),
+    Ask("sum(a * on(job) group_left count by (job) (b))"),
+    Ask('count({__name__!=""})'),
+    Ask("sum(timestamp(a))"),
+    Ask("sum(sum_over_time(rate(a[1m])[10m:1m]))"),
+    Ask("sum(quantile by (job) (scalar(min(a)), a))"),
+    Ask("sum(a * 10)"),
+    Ask("count(a > 10)"),
+    Ask("sum(a offset 5m)"),
+    Ask("sum(a @ 1700010000)"),
+    Ask("sum(clamp(rate(a[5m]), 5, 10))"),
+    Ask("sort(sum by (l) (a))", large=True, instant=True),
+    Ask("absent(a)"),
+    *(
+        Ask(f"sum({function}_over_time(a[{window}]))")
+        for window in ("5m", "1h")
+        for function in ("count", "sum", "avg", "min", "max", "stddev", "quantile")
+        if function != "quantile"
+    ),
+    Ask("sum(deriv(a[10m]))"),
+    Ask("sum(predict_linear(a[1h], 600))"),
+    Ask("sum(resets(a[1h]))"),
+    Ask("sum(irate(a[5m]))"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """What was measured of one query."""
+
+    ask: Ask
+    our_s: float
+    cpu_s: float
+    samples: int
+    peer_s: float | None
+
+    @property
+    def per_core(self) -> float:
+        """Samples in a second of one core."""
+        return self.samples / self.cpu_s
+
+
+def make_block(series: int, seed: int = 1) -> SeriesBlock:
+    """Counters `a`, gauges `b` and histograms `h`, each `series` of them, and some sparse counters."""
+    rng = np.random.default_rng(seed)
+    rows: list[tuple[Labels, np.ndarray, np.ndarray]] = []
+    times = BASE_MS + np.arange(SAMPLES, dtype=np.int64) * INTERVAL_MS
+
+    def add(labels: dict[str, str], phase_ms: int, values: np.ndarray, every: int = 1) -> None:
+        rows.append((from_mapping(labels), (times + phase_ms)[::every], values[::every].astype(np.float64)))
+
+    for i in range(series):
+        known = {"l": str(i), "job": f"job-{i % 10}", "instance": f"host-{i % 50}:9100"}
+        phase = int(rng.integers(0, INTERVAL_MS - 1)) | 1
+        add({"__name__": "a", **known}, phase, np.cumsum(rng.integers(0, 20, SAMPLES)))
+        add({"__name__": "b", **known}, phase, rng.normal(100, 30, SAMPLES))
+        if i % 10 == 0:
+            add({"__name__": "sparse", **known}, phase, np.cumsum(rng.integers(0, 20, SAMPLES)), every=20)
+            observed = np.cumsum(rng.integers(0, 5, (len(BOUNDS), SAMPLES)), axis=0).cumsum(axis=1)
+            for bound, counts in zip(BOUNDS, observed, strict=True):
+                add({"__name__": "h", "le": bound, **known}, phase, counts)
+    rows.sort(key=lambda row: row[0])
+    lengths = [len(stamps) for _, stamps, _ in rows]
+    return SeriesBlock(
+        Axis.of([labels for labels, _, _ in rows]),
+        np.concatenate(([0], np.cumsum(lengths))).astype(np.int64),
+        np.concatenate([stamps for _, stamps, _ in rows]),
+        np.concatenate([values for _, _, values in rows]),
+    )
+
+
+class Counting:
+    """A source that says how many samples were read."""
+
+    def __init__(self, inner: MemorySource) -> None:
+        self.inner = inner
+        self.samples = 0
+
+    def select(self, matchers: Sequence[Matcher], start_ms: int, end_ms: int) -> SeriesBlock:
+        block = self.inner.select(matchers, start_ms, end_ms)
+        self.samples += len(block.values)
+        return block
+
+
+def measure_ours(engine: Engine, source: Counting, ask: Ask, seconds: float) -> tuple[float, float, int]:
+    """The median time, the processor's time of one run, and the samples read."""
+
+    def once() -> None:
+        if ask.instant:
+            engine.instant([source], ask.text, END_MS)
+        else:
+            engine.range([source], ask.text, START_MS, END_MS, STEP_MS)
+
+    once()
+    walls: list[float] = []
+    cpus: list[float] = []
+    begun = time.perf_counter()
+    while len(walls) < 3 or (time.perf_counter() - begun < seconds and len(walls) < 15):
+        source.samples = 0
+        wall, cpu = time.perf_counter(), time.process_time()
+        once()
+        walls.append(time.perf_counter() - wall)
+        cpus.append(time.process_time() - cpu)
+    return statistics.median(walls), statistics.median(cpus), source.samples
+
+
+def measure_peer(port: int, ask: Ask, seconds: float) -> float:
+    """The median time of Prometheus' answers, to their last byte."""
+    text = ask.text.replace("double_exponential_smoothing", "holt_winters")
+    if ask.instant:
+        path = "/api/v1/query?" + urlencode({"query": text, "time": END_MS / 1000})
+    else:
+        times = {"start": START_MS / 1000, "end": END_MS / 1000, "step": STEP_MS / 1000}
+        path = "/api/v1/query_range?" + urlencode({"query": text, **times})
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+    walls: list[float] = []
+    begun = time.perf_counter()
+    while len(walls) < 2 or (time.perf_counter() - begun < seconds and len(walls) < 7):
+        wall = time.perf_counter()
+        connection.request("GET", path)
+        response = connection.getresponse()
+        body = response.read()
+        if response.status != 200:
+            raise RuntimeError(f"Prometheus answered {response.status} to {text}: {body[:300]!r}")
+        walls.append(time.perf_counter() - wall)
+    connection.close()
+    return statistics.median(walls)
+
+
+def load_peer(port: int, block: SeriesBlock) -> None:
+    """All samples by remote write, ten minutes at a time, encoded as arrays: a sample has 18 bytes."""
+    heads = [
+        b"".join(_field(1, _field(1, k.encode()) + _field(2, v.encode())) for k, v in ls) for ls in block.axis.labels
+    ]
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+    first, last = int(block.timestamps.min()), int(block.timestamps.max())
+    for low in range(first, last + 1, 600_000):
+        parts: list[bytes] = []
+        for row, head in enumerate(heads):
+            begin, end = int(block.offsets[row]), int(block.offsets[row + 1])
+            stamps = block.timestamps[begin:end]
+            cut = slice(begin + int(np.searchsorted(stamps, low)), begin + int(np.searchsorted(stamps, low + 600_000)))
+            body = head + _samples(block.timestamps[cut], block.values[cut])
+            parts.append(b"\x0a" + _varint(len(body)) + body)
+        for some in _bundles(parts, 4 << 20):
+            headers = {"Content-Encoding": "snappy", "Content-Type": "application/x-protobuf"}
+            connection.request("POST", "/api/v1/write", _snappy(some), headers)
+            response = connection.getresponse()
+            answer = response.read()
+            if response.status >= 300:
+                raise RuntimeError(f"Prometheus answered {response.status}: {answer[:300]!r}")
+    connection.close()
+
+
+def _bundles(parts: list[bytes], size: int) -> Iterator[bytes]:
+    bundle: list[bytes] = []
+    weight = 0
+    for part in parts:
+        bundle.append(part)
+        weight += len(part)
+        if weight > size:
+            yield b"".join(bundle)
+            bundle, weight = [], 0
+    if bundle:
+        yield b"".join(bundle)
+
+
+def _samples(stamps: np.ndarray, values: np.ndarray) -> bytes:
+    out = np.zeros((len(stamps), 18), np.uint8)
+    out[:, 0], out[:, 1], out[:, 2], out[:, 11] = 0x12, 16, 0x09, 0x10
+    out[:, 3:11] = values.astype("<f8").view(np.uint8).reshape(-1, 8)
+    for byte in range(6):
+        out[:, 12 + byte] = (stamps >> (7 * byte)) & 0x7F | (0x80 if byte < 5 else 0)
+    return out.tobytes()
+
+
+def _field(number: int, content: bytes) -> bytes:
+    return _varint(number << 3 | 2) + _varint(len(content)) + content
+
+
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def _snappy(content: bytes) -> bytes:
+    pieces = [content[at : at + 65536] for at in range(0, len(content), 65536)]
+    return _varint(len(content)) + b"".join(b"\xf4" + struct.pack("<H", len(piece) - 1) + piece for piece in pieces)
+
+
+def report(series: int, figures: list[Figure]) -> None:
+    """The table, and a line about the whole."""
+    print(f"\n{series:,} series of each kind, 6 h at 15 s; 5 h at step 60 s; times are medians\n")
+    print(f"{'query':62} {'ms':>8} {'M samples/s/core':>17} {'Prometheus ms':>14} {'times':>7}")
+    for figure in figures:
+        ask = figure.ask
+        name = ask.text + (" (instant)" if ask.instant else "") + (" *" if ask.large else "")
+        peer = f"{figure.peer_s * 1000:14.1f} {figure.peer_s / figure.our_s:7.1f}" if figure.peer_s is not None else ""
+        print(f"{name:62} {figure.our_s * 1000:8.1f} {figure.per_core / 1e6:17.1f} {peer}")
+    ratios = [figure.peer_s / figure.our_s for figure in figures if figure.peer_s is not None and not figure.ask.large]
+    if ratios:
+        middle = statistics.median(ratios)
+        print(f"\nfaster than Prometheus by (not counting *): least {min(ratios):.1f}, median {middle:.1f}")
+    slowest = sorted(figures, key=lambda figure: -figure.our_s)[:5]
+    print("slowest five:", "; ".join(f"{figure.ask.text} {figure.our_s * 1000:.0f} ms" for figure in slowest))
+
+
+def run(series: int, asks: tuple[Ask, ...], with_peer: bool, seconds: float) -> None:
+    """Measure all queries over so many series."""
+    block = make_block(series)
+    source = Counting(MemorySource(block))
+    program = peers.find(peers.PROMETHEUS) if with_peer else None
+    if with_peer and program is None:
+        print("no Prometheus here: `make peers` fetches one; measuring ours alone")
+    options = EngineOptions(limits=Limits(memory_bytes=8 << 30))
+
+    def all_figures(peer: Callable[[Ask], float | None]) -> list[Figure]:
+        figures: list[Figure] = []
+        with Engine(options) as engine:
+            for ask in asks:
+                their = peer(ask)
+                figures.append(Figure(ask, *measure_ours(engine, source, ask, seconds), their))
+                print(".", end="", flush=True, file=sys.stderr)
+        return figures
+
+    if program is None:
+        report(series, all_figures(lambda _: None))
+        return
+    with running_prometheus(program) as port:
+        begun = time.perf_counter()
+        load_peer(port, block)
+        print(
+            f"{len(block.values):,} samples written to Prometheus in {time.perf_counter() - begun:.0f} s",
+            file=sys.stderr,
+        )
+        report(series, all_figures(lambda ask: measure_peer(port, ask, seconds)))
+
+
+def profile(series: int, text: str) -> None:
+    """Where the time of one query goes."""
+    source = MemorySource(make_block(series))
+    with Engine(threads=1) as engine:
+        engine.range([source], text, START_MS, END_MS, STEP_MS)
+        profiler = cProfile.Profile()
+        profiler.enable()
+        engine.range([source], text, START_MS, END_MS, STEP_MS)
+        profiler.disable()
+    pstats.Stats(profiler).sort_stats("tottime").print_stats(15)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--series", type=int, nargs="+", default=[1000, 5000])
+    parser.add_argument("--only", default="", help="only queries with this in their text")
+    parser.add_argument("--no-peer", action="store_true", help="do not start a Prometheus")
+    parser.add_argument("--seconds", type=float, default=1.0, help="how long to repeat each query")
+    parser.add_argument("--profile", metavar="QUERY", help="show where the time of this query goes, and nothing else")
+    options = parser.parse_args()
+    warm()
+    if options.profile:
+        profile(options.series[-1], options.profile)
+        return
+    asks = tuple(ask for ask in ASKS if options.only in ask.text)
+    for series in options.series:
+        run(series, asks, not options.no_peer, options.seconds)
+
+
+if __name__ == "__main__":
+    main()
