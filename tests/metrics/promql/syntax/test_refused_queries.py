@@ -55,7 +55,8 @@ NUMBERS = [
     ("0x ", 1, 'error parsing number: strconv.ParseFloat: parsing "0x": invalid syntax'),
     ("9e999", 1, 'error parsing number: strconv.ParseFloat: parsing "9e999": value out of range'),
     ("5m1h", 1, 'not a valid duration string: "5m1h"'),
-    ("1.5h", 1, 'not a valid duration string: "1.5h"'),
+    ("1.5h", 1, 'unknown unit "." in duration "1.5h"'),
+    ("0xA5m", 1, 'unknown unit "xA" in duration "0xA5m"'),
     ("300y", 1, "duration out of range"),
 ]
 

@@ -72,6 +72,6 @@ class Cursor:
     def value_of(self, token: Token) -> float:
         """The value of a number, or of a duration in seconds."""
         try:
-            return parse_duration_ms(token.word) / 1000 if token.kind is Kind.DURATION else parse_number(token.text)
+            return parse_duration_ms(token.text) / 1000 if token.kind is Kind.DURATION else parse_number(token.text)
         except ValueError as error:
             self.fail(f"{error}" if token.kind is Kind.DURATION else f"error parsing number: {error}", token.span)

@@ -5,6 +5,8 @@ A year is 365 days, a week seven. All lengths are whole milliseconds, and a leng
 
 import re
 
+from quarterdeck.metrics.promql.syntax.quoting import quote
+
 UNITS_MS = {
     "y": 365 * 86_400_000,
     "w": 7 * 86_400_000,
@@ -17,9 +19,8 @@ UNITS_MS = {
 MAX_MS = (2**63 - 1) // 1_000_000
 """The longest length: Go holds it as nanoseconds in 64 bits."""
 
-_WRITTEN = re.compile("".join(rf"(?:([0-9]+){unit})?" for unit in UNITS_MS))
-_PARTS = re.compile(r"(?:[0-9]+[a-z]+)+")
-_ANY_UNIT = re.compile(r"[a-z]+")
+_PART = re.compile(r"([0-9]+)([^0-9]+)")
+_RANKS = {unit: rank for rank, unit in enumerate(UNITS_MS)}
 _ONLY_WHOLE = ("y", "w")
 """Units that are printed only when nothing is left over."""
 
@@ -34,19 +35,21 @@ def parse_duration_ms(text: str) -> int:
         return 0
     if not text:
         raise ValueError("empty duration string")
-    found = _WRITTEN.fullmatch(text)
-    if found is None:
-        unit = next((unit for unit in _ANY_UNIT.findall(text) if unit not in UNITS_MS), None)
-        if unit is not None and _PARTS.fullmatch(text):
-            raise ValueError(f'unknown unit "{unit}" in duration "{text}"')
-        raise ValueError(f'not a valid duration string: "{text}"')
-    total = 0
-    for digits, unit_ms in zip(found.groups(), UNITS_MS.values(), strict=True):
-        if digits is not None:
-            # Twenty digits exceed any length; more would only cost time.
-            total += (int(digits) if len(digits.lstrip("0")) <= 20 else MAX_MS + 1) * unit_ms
-    if total > MAX_MS:
-        raise ValueError("duration out of range")
+    total, position, rank = 0, 0, -1
+    while position < len(text):
+        part = _PART.match(text, position)
+        # A number that does not fit into 64 bits is none, and reading a longer one would only cost time.
+        if part is None or len(digits := part[1].lstrip("0")) > 20 or int(digits or "0") >= 2**64:
+            raise ValueError(f"not a valid duration string: {quote(text)}")
+        unit, position = part[2], part.end()
+        if unit not in UNITS_MS:
+            raise ValueError(f"unknown unit {quote(unit)} in duration {quote(text)}")
+        if _RANKS[unit] <= rank:
+            raise ValueError(f"not a valid duration string: {quote(text)}")
+        rank = _RANKS[unit]
+        total += int(digits or "0") * UNITS_MS[unit]
+        if total > MAX_MS:
+            raise ValueError("duration out of range")
     return total
 
 
