@@ -36,11 +36,11 @@ class Regex:
 
     def matches(self, text: str) -> bool:
         """Whether the pattern matches all of the text."""
-        return self._compiled.match(_bytes(text)) is not None
+        return self._compiled.fullmatch(_bytes(text)) is not None
 
     def groups(self, text: str) -> tuple[str | None, ...] | None:
         """All of the text, then what each group matched; None when the pattern does not match all of the text."""
-        found = self._compiled.match(_bytes(text))
+        found = self._compiled.fullmatch(_bytes(text))
         if found is None:
             return None
         parts: list[bytes | None] = [found.group(0), *found.groups()]
@@ -105,16 +105,12 @@ def compile_anchored(pattern: str) -> Regex:
     >>> compile_anchored("a|b").matches("ab")
     False
     """
-    # The bare pattern first: `a)(?:b` is none, though it would be one between the anchors.
-    _compile(pattern, pattern)
-    return Regex(pattern, _compile(f"^(?s:{pattern})$", pattern))
-
-
-def _compile(anchored: str, pattern: str) -> Any:
     options: Any = re2.Options()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     options.log_errors = False  # else RE2 writes to the process's standard error
+    options.dot_nl = True
     try:
-        return re2.compile(_bytes(anchored), options)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        # Bare: between anchors `a)(?:b` would be a pattern, and `\Q[` would be none.
+        return Regex(pattern, re2.compile(_bytes(pattern), options))  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
     except re2.error as error:  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
         raise InvalidRegex(_go_message(error.args[0], pattern)) from None  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
 
@@ -122,6 +118,9 @@ def _compile(anchored: str, pattern: str) -> Any:
 def _go_message(message: str | bytes, pattern: str) -> str:
     shown = _text(message) if isinstance(message, bytes) else message
     words, colon, argument = shown.partition(": ")
+    if argument.startswith("(?<"):  # to Go that begins a name, and no look at what stands before
+        rest = pattern[pattern.index(argument) :]
+        words, argument = "invalid named capture group", rest[: rest.find(">") + 1] or rest
     if not colon and words not in _GO_WORDS:
         argument = pattern
     return f"error parsing regexp: {_GO_WORDS.get(words, words)}: `{argument}`"
