@@ -1,7 +1,8 @@
 """From text to tokens, one at a time, so that the first mistake in the text is the one that is told.
 
 What a character means depends on the brackets it stands in: between braces all words are names, between square
-brackets there are only durations. Positions are in characters. Errors are those of Prometheus' lexer.
+brackets there are only durations, and up to the first number there not even comments. Positions are in characters.
+Errors are those of Prometheus' lexer.
 """
 
 import re
@@ -14,10 +15,13 @@ from quarterdeck.metrics.promql.syntax.tokens import DURATION_WORDS, FILLS, WORD
 _SPACE = re.compile(r"(?:[ \t\n\r]+|#[^\r\n]*)*")
 _SPACE_ONLY = re.compile(r"[ \t\n\r]*")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LETTERS = re.compile(r"[A-Za-z_]+")
 _METRIC_NAME = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]*")
 _NUMBER_START = re.compile(r"\.?[0-9]")
-_PLAIN = re.compile(r"""[^\\"'\n\ud800-\udfff]+""")
-_RAW = re.compile(r"[^`\ud800-\udfff]*")
+_DIGITS = re.compile(r"[0-9]+")
+_HEX_DIGITS = re.compile(r"[0-9a-fA-F]+")
+_PLAIN = re.compile(r"""[^\\"'\n\ud800-\udfff\ufffd]+""")  # Go takes the last one for bytes that are no text
+_RAW = re.compile(r"[^`\ud800-\udfff\ufffd]*")
 _ALPHANUMERIC = re.compile(r"[A-Za-z0-9_]")
 _DURATION_TAIL = re.compile(r"[0-9]+(?:ms|[smhdw]s?)?")
 _OPERATORS = ("==", "!=", "<=", ">=", "</", ">/", "+", "-", "*", "/", "%", "^", "<", ">", "@")
@@ -33,19 +37,21 @@ class Lexer:
         self._open_parentheses = 0
         self._in_braces = False
         self._in_brackets = False
-        self._length_expected = False
-        """Whether a square bracket was just opened."""
+        self._number_expected = False
+        """Whether a square bracket was opened and no number has come since."""
+        self._length_seen = False
+        """Whether a length has ended between any square brackets, which a colon may follow."""
         self._colon_seen = False
 
     def next(self) -> Token:
         """The next token; at the end, and ever after, the token END."""
-        found = (_SPACE_ONLY if self._length_expected else _SPACE).match(self._text, self._position)
+        found = (_SPACE_ONLY if self._number_expected else _SPACE).match(self._text, self._position)
         self._position = self._start = found.end() if found else self._position
         char = self._text[self._start : self._start + 1]
         if self._in_braces:
             return self._inside_braces(char)
-        if self._length_expected:
-            return self._first_in_brackets(char)
+        if self._number_expected:
+            return self._before_a_number(char)
         return self._statement(char)
 
     # Which token a character begins.
@@ -95,29 +101,39 @@ class Lexer:
             raise self._error("unexpected left brace '{'")
         raise self._error(f"unexpected character inside braces: {quote_char(char)}")
 
-    def _first_in_brackets(self, char: str) -> Token:
+    def _before_a_number(self, char: str) -> Token:
         if not char:
             raise self._error("unexpected end of input in duration expression")
-        self._length_expected = char in "(+-"
         if char == ":":
-            self._start += 1
-            raise self._error("unexpected colon before duration in duration expression")
+            return self._colon_before_a_number()
         if char in "()],":
             return self._bracket(char)
         if char in "+-*/%^":
             return self._token(Kind.OPERATOR, 1)
         if _NUMBER_START.match(self._text, self._start):
+            self._number_expected, self._length_seen = False, True
             return self._number()
-        word = _NAME.match(self._text, self._start)
-        if word and word[0].lower() in DURATION_WORDS:
-            return self._token(Kind.ANCHOR, len(word[0]))
+        if word := self._duration_word():
+            return word
         raise self._error(f"unexpected character in duration expression: {quote_char(char)}")
+
+    def _colon_before_a_number(self) -> Token:
+        colon = self._token(Kind.MARK, 1)
+        self._start = self._position
+        if not self._length_seen:
+            raise self._error("unexpected colon before duration in duration expression")
+        if self._colon_seen:
+            raise self._error("unexpected repeated colon in duration expression")
+        self._colon_seen = True
+        return colon
 
     def _bracket(self, char: str) -> Token:
         match char:
             case "(":
                 self._open_parentheses += 1
             case ")":
+                # Prometheus forgets that `step()` is a length, and refuses the colon in `foo[step():1m]`.
+                self._length_seen = self._length_seen or self._number_expected
                 self._open_parentheses -= 1
                 if self._open_parentheses < 0:
                     self._start += 1
@@ -125,11 +141,11 @@ class Lexer:
             case "[":
                 if self._in_brackets:
                     raise self._error("unexpected left bracket '['")
-                self._in_brackets, self._length_expected, self._colon_seen = True, True, False
+                self._in_brackets, self._number_expected, self._colon_seen = True, True, False
             case "]":
                 if not self._in_brackets:
                     raise self._error("unexpected right bracket ']'")
-                self._in_brackets = False
+                self._in_brackets = self._number_expected = False
             case "{":
                 self._in_braces = True
             case "}":
@@ -144,10 +160,14 @@ class Lexer:
                 raise self._error("unexpected colon ':'")
             self._colon_seen = True
             return self._token(Kind.MARK, 1)
-        word = _NAME.match(self._text, self._start)
-        if word and word[0].lower() in DURATION_WORDS:
-            return self._token(Kind.ANCHOR, len(word[0]))
+        if word := self._duration_word():
+            return word
         raise self._error(f"unexpected character: {quote_char(char)}, expected ':'")
+
+    def _duration_word(self) -> Token | None:
+        # A word of letters: what `step2` begins with is `step`.
+        word = _LETTERS.match(self._text, self._start)
+        return self._token(Kind.ANCHOR, len(word[0])) if word and word[0].lower() in DURATION_WORDS else None
 
     def _word(self) -> Token:
         found = _METRIC_NAME.match(self._text, self._start)
@@ -229,13 +249,14 @@ class Lexer:
 
 def _scan_number(text: str, position: int) -> tuple[int, bool]:
     """Where a number ends and whether it is one; if not, where it went wrong."""
-    first = position
-    digits = "0123456789"
-    if text[position : position + 2] in ("0x", "0X"):
-        digits += "abcdefABCDEF"
-        position += 3 if text[position + 2 : position + 3] == "_" else 2
-    position += text[position : position + 1] == "."
-    position += text[position : position + 1] in digits and position < len(text)
+    first, digits = position, _DIGITS
+    if text.startswith("0", position):
+        position += 1
+        if text.startswith(("x", "X"), position):
+            digits = _HEX_DIGITS
+            position += 2 if text.startswith("_", position + 1) else 1
+    position += text.startswith(".", position)
+    position += digits.match(text, position) is not None
     dotted = scaled = False
     while char := text[position : position + 1]:
         following = text[position + 1 : position + 2]
@@ -244,10 +265,10 @@ def _scan_number(text: str, position: int) -> tuple[int, bool]:
                 return position + 1, False
             if following and following in "_.":
                 return position + 2, False
-            if len(digits) > 10:  # a fraction in hexadecimal
+            if digits is _HEX_DIGITS:
                 return position + 1, False
             dotted = True
-        elif char in "eE":
+        elif char in "eE":  # in hexadecimal too, unless another digit stands before it
             if scaled:
                 return position + 1, False
             scaled = True
@@ -258,7 +279,10 @@ def _scan_number(text: str, position: int) -> tuple[int, bool]:
         elif char == "_":
             if not following or following in "._eE":
                 return position + 1 + len(following), False
-        elif char not in digits:
+        elif run := digits.match(text, position):
+            position = run.end()
+            continue
+        else:
             break
         position += 1
     return position, position > first and not _ALPHANUMERIC.match(text, position)

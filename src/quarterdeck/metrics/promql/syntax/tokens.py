@@ -21,7 +21,7 @@ class Kind(StrEnum):
     AGGREGATE = "aggregate"
     KEYWORD = "keyword"
     ANCHOR = "anchor"
-    """`start`, `end`, `step` and `range`."""
+    """`start`, `end`, `step`, `range`, `max_of` and `min_of`."""
     MARK = "mark"
     """Brackets, commas, colons and the single `=`."""
 
@@ -45,8 +45,9 @@ class Token:
             case Kind.IDENTIFIER | Kind.METRIC_IDENTIFIER:
                 return f"{self.kind} {quote(self.text)}"
             case Kind.STRING | Kind.NUMBER | Kind.DURATION:
-                cut = quote(self.text[:10]) + "..." if len(self.text) > 10 else quote(self.text)
-                return f"{self.kind} {cut}"
+                # Go cuts after ten characters what has more than ten bytes.
+                cut = "..." if len(self.text.encode()) > 10 else ""
+                return f"{self.kind} {quote(self.text[:10])}{cut}"
             case Kind.OPERATOR:
                 return f"<op:{self.text}>"
             case Kind.AGGREGATE:
@@ -56,10 +57,31 @@ class Token:
             case Kind.ANCHOR | Kind.MARK:
                 return quote(self.text)
 
+    @property
+    def names_metric(self) -> bool:
+        """Whether it may be a metric's name, as many words of the language may."""
+        is_word = self.kind is Kind.OPERATOR and self.word.isalnum()
+        return (is_word or self.kind in _NAMES) and self.word not in NOT_METRIC_NAMES
+
+    @property
+    def names_label(self) -> bool:
+        """Whether it may be a label in a list of labels, as most words of the language may."""
+        is_word = self.kind is Kind.OPERATOR and self.word.isalnum()
+        return (is_word or self.kind in _NAMES) and self.word not in NOT_LABELS
+
+    @property
+    def begins_expression(self) -> bool:
+        """Whether an expression can begin with it."""
+        sign = self.says(Kind.OPERATOR, "+", "-")
+        return sign or self.names_metric or self.kind in _LITERALS or self.says(Kind.MARK, "(", "{")
+
     def says(self, kind: Kind, *words: str) -> bool:
         """Whether it is of this kind and one of these words."""
         return self.kind is kind and self.word in words
 
+
+_NAMES = (Kind.IDENTIFIER, Kind.METRIC_IDENTIFIER, Kind.AGGREGATE, Kind.KEYWORD, Kind.ANCHOR)
+_LITERALS = (Kind.NUMBER, Kind.DURATION, Kind.STRING)
 
 FILLS = frozenset({"fill", "fill_left", "fill_right"})
 """Keywords only where a parenthesis follows, else names like any other."""
@@ -72,7 +94,7 @@ WORDS: dict[str, Kind] = {
         Kind.KEYWORD,
     ),
     **dict.fromkeys(FILLS, Kind.KEYWORD),
-    **dict.fromkeys(("start", "end", "step", "range"), Kind.ANCHOR),
+    **dict.fromkeys(("start", "end", "step", "range", "max_of", "min_of"), Kind.ANCHOR),
     **dict.fromkeys(("inf", "nan"), Kind.NUMBER),
 }
 """What words mean outside of braces; upper and lower case are the same."""
@@ -81,7 +103,10 @@ DURATION_WORDS = frozenset({"step", "range", "min_of", "max_of"})
 """The words of arithmetic with durations, which may stand between square brackets."""
 
 NOT_METRIC_NAMES = frozenset({"bool", "on", "ignoring", "group_left", "group_right", "atan2", "inf", "nan"})
-"""Words that cannot be a metric's name outside of braces; the fills cannot either, before a parenthesis."""
+"""Words that cannot be a metric's name outside of braces."""
+
+NOT_LABELS = frozenset({"without", "inf", "nan"})
+"""Words that cannot be a label in a list of labels, unless they are quoted."""
 
 MATCH_OPS: dict[str, MatchOp] = {op.value: op for op in MatchOp}
 BINARY_OPS: dict[str, BinaryOp] = {op.value: op for op in BinaryOp}
