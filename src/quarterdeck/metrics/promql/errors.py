@@ -23,17 +23,18 @@ class ParseError(QuarterdeckError):
 
     def __init__(self, reason: str, text: str, span: Span) -> None:
         line, column = line_and_column(text, span.start)
+        place = f"{line}:{column}" if text else "unknown position"
         shown = text.split("\n")[line - 1]
         left = max(0, column - 60)
         caret = " " * (column - 1 - left) + "^" * max(1, min(span.end - span.start, 80, len(shown) - column + 1))
         super().__init__(
             ErrorCode.INVALID_ARGUMENT,
             "the query was not understood",
-            f"{line}:{column}: parse error: {reason}",
+            f"{place}: parse error: {reason}",
             f"mend it here:\n  {shown[left : left + 120]}\n  {caret}",
         )
         self.args = (reason, text, span)
-        self.reason = f"{line}:{column}: parse error: {reason}"
+        self.reason = f"{place}: parse error: {reason}"
         self.span = span
 
 

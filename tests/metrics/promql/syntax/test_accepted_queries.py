@@ -33,6 +33,10 @@ def _metric(name: str, *matchers: Matcher, offset_ms: int = 0, at: int | AtAncho
     return VectorSelector(name, (*matchers, Matcher("__name__", MatchOp.EQUAL, name)), offset_ms, at)
 
 
+def _nameless(*matchers: Matcher) -> VectorSelector:
+    return VectorSelector(None, matchers)
+
+
 def _equal(name: str, value: str) -> Matcher:
     return Matcher(name, MatchOp.EQUAL, value)
 
@@ -100,11 +104,11 @@ SELECTORS: list[tuple[str, Expr]] = [
             Matcher("h", MatchOp.NOT_REGEX, "i"),
         ),
     ),
-    ('{"some.metric", "label.x"="y"}', _metric("some.metric", _equal("label.x", "y"))),
-    ('{a="b", "foo", c="d"}', _metric("foo", _equal("a", "b"), _equal("c", "d"))),
-    ('{"bar", __name__="baz"}', _metric("bar", _equal("__name__", "baz"))),
-    ('{"bar", "baz"}', _metric("bar", _equal("__name__", "baz"))),
-    ('{__name__="foo"}', VectorSelector(None, (_equal("__name__", "foo"),))),
+    ('{"some.metric", "label.x"="y"}', _nameless(_equal("__name__", "some.metric"), _equal("label.x", "y"))),
+    ('{a="b", "foo", c="d"}', _nameless(_equal("a", "b"), _equal("__name__", "foo"), _equal("c", "d"))),
+    ('{"bar", __name__="baz"}', _nameless(_equal("__name__", "bar"), _equal("__name__", "baz"))),
+    ('{"bar", "baz"}', _nameless(_equal("__name__", "bar"), _equal("__name__", "baz"))),
+    ('{__name__="foo"}', _nameless(_equal("__name__", "foo"))),
     ("{}", VectorSelector(None, ())),
     ("foo{by='1', sum='2'}", _metric("foo", _equal("by", "1"), _equal("sum", "2"))),
     ("foo # comment\n{ # another\n}", _FOO),
@@ -145,8 +149,10 @@ CALLS: list[tuple[str, Expr]] = [
     ("sum without () (foo)", Aggregate(AggregateOp.SUM, _FOO, None, (), True)),
     ('sum by ("a.b", a:b) (foo)', Aggregate(AggregateOp.SUM, _FOO, None, ("a.b", "a:b"))),
     (
-        "sum by (and, by, avg, offset, bool, start, atan2, On) (foo)",
-        Aggregate(AggregateOp.SUM, _FOO, None, ("and", "by", "avg", "offset", "bool", "start", "atan2", "On")),
+        "sum by (and, by, avg, offset, bool, start, atan2, On, max_of) (foo)",
+        Aggregate(
+            AggregateOp.SUM, _FOO, None, ("and", "by", "avg", "offset", "bool", "start", "atan2", "On", "max_of")
+        ),
     ),
     ("topk(1, foo)", Aggregate(AggregateOp.TOPK, _FOO, _ONE)),
     ('count_values("v", foo)', Aggregate(AggregateOp.COUNT_VALUES, _FOO, StringLiteral("v"))),
@@ -155,7 +161,7 @@ CALLS: list[tuple[str, Expr]] = [
 
 WORDS = [
     *("sum", "avg", "topk", "limitk", "by", "without", "offset", "start", "end", "step", "range", "and", "or"),
-    *("unless", "anchored", "smoothed", "fill", "Fill_left", "SUM", "min_of", "time"),
+    *("unless", "anchored", "smoothed", "fill", "Fill_left", "SUM", "min_of", "MAX_OF", "time"),
 ]
 
 
@@ -175,3 +181,9 @@ def test_how_vectors_match_is_what_was_written(query: str, matching: VectorMatch
 def test_words_of_the_language_can_be_names_of_metrics(word: str) -> None:
     assert parse(word) == _metric(word)
     assert parse(f"{word}{{}} + {word}") == _joined(BinaryOp.ADD, _metric(word), _metric(word))
+
+
+def test_matchers_stay_in_the_order_in_which_they_were_written() -> None:
+    tree = parse('{z="1", "foo", a="2"}')
+    assert isinstance(tree, VectorSelector)
+    assert [matcher.name for matcher in tree.matchers] == ["z", "__name__", "a"]

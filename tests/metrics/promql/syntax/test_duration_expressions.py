@@ -40,6 +40,10 @@ def _minutes(count: int) -> NumberLiteral:
     return NumberLiteral(60.0 * count, True)
 
 
+def _minus(lhs: DurationExpr, minutes: int) -> DurationExpr:
+    return DurationBinary(BinaryOp.SUB, lhs, _minutes(minutes))
+
+
 def _range(query: str) -> DurationExpr | None:
     tree = parse(query)
     assert isinstance(tree, MatrixSelector | Subquery)
@@ -55,6 +59,10 @@ def _range(query: str) -> DurationExpr | None:
         ("foo[STEP()]", _STEP),
         ("foo[range()]", _RANGE),
         ("foo[-step()]", DurationSigned(True, _STEP)),
+        ("foo[+step()]", _STEP),
+        ("foo[+(5m)]", DurationParen(_minutes(5))),
+        ("foo[step():1m]", _STEP),
+        ("foo[(step()):]", DurationParen(_STEP)),
         ("foo[min_of(step(), 1m)]", DurationExtreme(False, _STEP, _minutes(1))),
         ("foo[Max_Of(1m, range())]", DurationExtreme(True, _minutes(1), _RANGE)),
         (
@@ -91,6 +99,12 @@ def test_a_length_between_brackets_is_a_whole_expression(query: str, length: Dur
         ("foo offset min_of(1m, 2m) + 1", DurationExtreme(False, _minutes(1), _minutes(2)), False),
         ("foo offset -(5m) + 1", DurationSigned(True, DurationParen(_minutes(5))), False),
         ("foo offset (5m) + 1", DurationBinary(BinaryOp.ADD, DurationParen(_minutes(5)), _seconds(1)), True),
+        ("foo offset +(5m) + 1", DurationParen(_minutes(5)), False),
+        ("foo offset - -5m", 300_000, True),
+        ("foo offset -+5m", -300_000, True),
+        ("foo offset - -5m * 2", DurationBinary(BinaryOp.MUL, _minutes(5), _seconds(2)), True),
+        ("foo offset +-2 ^ 2", DurationSigned(True, DurationBinary(BinaryOp.POW, _seconds(2), _seconds(2))), True),
+        ("foo offset - -step() - -1m == 1", _minus(DurationSigned(True, DurationSigned(True, _STEP)), -1), False),
         ("foo offset (5m) == 1", DurationParen(_minutes(5)), False),
         ("foo offset (5m + 1)", DurationParen(DurationBinary(BinaryOp.ADD, _minutes(5), _seconds(1))), True),
     ],
@@ -111,8 +125,16 @@ def test_an_offset_ends_as_soon_as_it_can(query: str, offset: int | DurationExpr
         ("foo[- -step()]", "foo[--step()]"),
         ("foo[MIN_OF(1m,range()):step()/2]", "foo[min_of(1m, range()):step() / 2]"),
         ("foo offset -(1m+2m)", "foo offset -(1m + 2m)"),
-        ("foo @ 5 offset (1m) smoothed + 1", "foo offset (1m) smoothed @ 5.000 + 1"),
+        ("foo @ 5 offset (1m) smoothed + 1", "foo @ 5.000 smoothed offset +(1m) + 1"),
         ("foo offset +(1m) + 1", "foo offset +(1m) + 1"),
+        ("-foo offset +(1m) == 1", "-foo offset (1m) == 1"),
+        ("1 - -foo[1m:] offset +(1m) % 2", "1 - -foo[1m:] offset +(1m) % 2"),
+        ("foo[+step()] offset +(1m)", "foo[step()] offset (1m)"),
+        ("foo offset - -1m * 2 @ 5 + 1", "foo offset ++1m * 2 @ 5.000 + 1"),
+        ("foo offset -+-1m * 2", "foo offset ++1m * 2"),
+        ("foo offset +-2 ^ 2 @ 5 + 1", "foo offset +-2 ^ 2 @ 5.000 + 1"),
+        ("foo offset - -step()", "foo offset --step()"),
+        ("foo offset (1m) * 2 smoothed + 1", "foo offset (1m) * 2 smoothed + 1"),
         ("rate(foo[1m]offset 1m anchored)", "rate(foo[1m] anchored offset 1m)"),
         ("foo anchored[1m]", "foo[1m] anchored"),
         ("foo smoothed[1m:]@5", "foo smoothed[1m:] @ 5.000"),
@@ -125,7 +147,7 @@ def test_a_length_prints_in_one_form_that_reads_as_the_same_tree(query: str, sho
 
 
 def test_every_part_of_a_length_knows_its_place() -> None:
-    query = "foo[1m + min_of(step(), -(2m))]"
+    query = "foo[1m + min_of(step(), -((2m)))]"
     tree = parse(query)
     assert isinstance(tree, MatrixSelector)
     assert isinstance(tree.range_expr, DurationBinary)
@@ -134,12 +156,12 @@ def test_every_part_of_a_length_knows_its_place() -> None:
     assert isinstance(extreme.rhs, DurationSigned)
     parts = [tree.range_expr, tree.range_expr.lhs, extreme, extreme.lhs, extreme.rhs, extreme.rhs.inner]
     assert [_text(query, part.span) for part in parts] == [
-        "1m + min_of(step(), -(2m))",
+        "1m + min_of(step(), -((2m)))",
         "1m",
-        "min_of(step(), -(2m))",
+        "min_of(step(), -((2m)))",
         "step()",
-        "-(2m)",
-        "(2m)",
+        "-((2m))",
+        "((2m))",
     ]
 
 
@@ -202,7 +224,7 @@ def test_a_tree_without_expressions_of_length_stays_the_same_object() -> None:
         ("foo[1m + bar]", 10, "unexpected character: 'b', expected ':'"),
         ("foo[5m:1m -]", 12, 'unexpected "]" in subquery selector, expected number, duration, step(), range(), or "]"'),
         ("foo offset (1m) + bar", 19, f'unexpected identifier "bar" in offset, expected {_LENGTHS}'),
-        ("foo offset --1m", 13, f"unexpected <op:-> in offset, expected {_LENGTHS}"),
+        ("foo offset --", 14, f"unexpected end of input in offset, expected {_LENGTHS}"),
         ("foo offset step", 16, f"unexpected end of input in offset, expected {_LENGTHS}"),
         ("foo[5m / 0]", 8, "division by zero"),
         ("foo[5m % 0s]", 8, "modulo by zero"),

@@ -57,6 +57,8 @@ def _places(expr: Expr) -> list[tuple[str, Span]]:
             "1 + on ( a ) - foo",
             ["Binary:1 + on ( a ) - foo", "NumberLiteral:1", "Unary:- foo", "VectorSelector:foo"],
         ),
+        ("foo[5m] anchored ", ["MatrixSelector:foo[5m]", "VectorSelector:foo"]),
+        ("foo smoothed offset 1m", ["VectorSelector:foo smoothed offset 1m"]),
         ("abs( foo )", ["Call:abs( foo )", "VectorSelector:foo"]),
         ("sum by(a)(foo) ", ["Aggregate:sum by(a)(foo)", "VectorSelector:foo"]),
         ("sum(foo)by(a) ", ["Aggregate:sum(foo)by(a)", "VectorSelector:foo"]),
@@ -72,13 +74,18 @@ def test_a_node_stands_where_it_was_written(query: str, places: list[str]) -> No
     assert found == places
 
 
-def test_a_binary_expression_knows_its_operator_and_begins_with_its_left_side() -> None:
+def test_a_binary_expression_begins_with_its_left_side() -> None:
     tree = parse("  a\n  *\n  b == bool c")
     assert isinstance(tree, Binary)
     assert tree.span == Span(2, 21)
-    assert tree.op_span == Span(12, 14)
-    assert isinstance(tree.lhs, Binary)
-    assert tree.lhs.op_span == Span(6, 7)
+    assert tree.lhs.span == Span(2, 11)
+
+
+def test_the_order_of_matchers_does_not_count_for_equality() -> None:
+    assert parse('foo{a="1",b="2"}') == parse('foo{b="2",a="1"}')
+    assert parse('{"foo",a="1"}') == parse('{a="1",__name__="foo"}')
+    assert parse('foo{a="1"}') != parse('foo{a="1",a="1"}')
+    assert parse('{"foo"}') != parse("foo"), "only one of them has a name before the braces"
 
 
 def test_places_do_not_count_for_equality() -> None:

@@ -11,7 +11,7 @@ _AT = "@ modifier must be preceded by an instant vector selector or range vector
 _LENGTHS = "number, duration, step(), or range()"
 
 CHARACTERS = [
-    ("", 1, "no expression found in input"),
+    (" ", 1, "no expression found in input"),
     ("# just a comment\n\n", 1, "no expression found in input"),
     (".", 1, "unexpected character: '.'"),
     ("}", 1, "unexpected character: '}'"),
@@ -57,6 +57,9 @@ NUMBERS = [
     ("5m1h", 1, 'not a valid duration string: "5m1h"'),
     ("1.5h", 1, 'unknown unit "." in duration "1.5h"'),
     ("0xA5m", 1, 'unknown unit "xA" in duration "0xA5m"'),
+    ("0..", 1, 'error parsing number: strconv.ParseFloat: parsing "0..": invalid syntax'),
+    ("0x1e", 1, 'bad number or duration syntax: "0x1e"'),
+    ("0x11e+", 7, "unexpected end of input"),
     ("300y", 1, "duration out of range"),
 ]
 
@@ -75,6 +78,8 @@ STRINGS = [
     ('"\\U00110000"', 1, "escape sequence is an invalid Unicode code point"),
     ('some_metric{a="\udcff"}', 15, "invalid UTF-8 rune"),
     ("`\ud800`", 1, "invalid UTF-8 rune"),
+    ("`\ufffd`", 1, "invalid UTF-8 rune"),
+    ('foo{a="b\ufffd"}', 7, "invalid UTF-8 rune"),
     ('sum by ("foo)(some_metric{})', 9, "unterminated quoted string"),
 ]
 
@@ -95,7 +100,11 @@ OPERATORS = [
     ('foo "a rather long string"', 5, 'unexpected string "\\"a rather "...'),
     ('foo "12345678"', 5, 'unexpected string "\\"12345678\\""'),
     ('foo "123456789"', 5, 'unexpected string "\\"123456789"...'),
+    ("foo 'ä23456789'", 5, 'unexpected string "\'ä23456789"...'),
+    ("foo 'ä234567'", 5, "unexpected string \"'ä234567'\""),
+    ("foo 'ä2345678'", 5, "unexpected string \"'ä2345678'\"..."),
     ("foo start", 5, 'unexpected "start"'),
+    ("foo Max_Of", 5, 'unexpected "Max_Of"'),
     ("bool", 1, "unexpected <bool>"),
     ("1 + ON", 7, 'unexpected end of input in grouping opts, expected "("'),
     ("a - on(b) ignoring(c) d", 11, "unexpected <ignoring>"),
@@ -103,9 +112,12 @@ OPERATORS = [
     ("foo + on bar", 10, 'unexpected identifier "bar" in grouping opts, expected "("'),
     ("foo + on(bar baz) bar", 14, 'unexpected identifier "baz" in grouping opts, expected "," or ")"'),
     ("foo + fill(bar) bar", 12, 'unexpected identifier "bar"'),
-    ("foo + fill(1) fill(2) bar", 15, "unexpected <fill>"),
-    ("foo + fill_left(1) fill_left(2) bar", 20, "unexpected <fill_left>"),
-    ("fill(1)", 1, "unexpected <fill>"),
+    ("foo + fill(1) fill(2) bar", 19, 'unexpected "("'),
+    ("foo + fill_left(1) fill_left(2) bar", 29, 'unexpected "("'),
+    ("fill(1)", 5, 'unexpected "("'),
+    ("foo / on(a) group_left", 23, 'unexpected end of input in grouping opts, expected "("'),
+    ("foo / on(a) group_right * bar", 25, 'unexpected <op:*> in grouping opts, expected "("'),
+    ("foo / on(a) group_left bool bar", 24, 'unexpected <bool> in grouping opts, expected "("'),
 ]
 
 MATCHERS = [
@@ -122,8 +134,7 @@ MATCHERS = [
     ('foo{a!~"b**"}', 5, "error parsing regexp: invalid nested repetition operator: `**`"),
     ('foo{a=~"b)(?:c"}', 5, "error parsing regexp: unexpected ): `b)(?:c`"),
     ('foo{a=~"(?=b)"}', 5, "error parsing regexp: invalid or unsupported Perl syntax: `(?=`"),
-    ('foo{__name__="bar"}', 1, 'metric name must not be set twice: "foo" or "bar"'),
-    ('foo{"bar"}', 1, 'metric name must not be set twice: "foo" or "bar"'),
+    ('foo{"bar"} bar', 12, 'unexpected identifier "bar"'),
 ]
 
 RANGES = [
@@ -131,6 +142,13 @@ RANGES = [
     ('foo["5m"]', 5, "unexpected character in duration expression: '\"'"),
     ("foo[x]", 5, "unexpected character in duration expression: 'x'"),
     ("foo[:5m]", 6, "unexpected colon before duration in duration expression"),
+    ("foo[step:1m]", 10, "unexpected colon before duration in duration expression"),
+    ("foo[5m:][:1m]", 10, f'unexpected ":" in subquery or range selector, expected {_LENGTHS}'),
+    ("foo[step()::1m]", 13, "unexpected repeated colon in duration expression"),
+    ("foo[step", 9, "unexpected end of input in duration expression"),
+    ("foo[step() # comment\n]", 12, "unexpected character in duration expression: '#'"),
+    ("foo[step() == 1]", 12, "unexpected character in duration expression: '='"),
+    ("foo[range2]", 10, f'unexpected number "2" in subquery or range selector, expected {_LENGTHS}'),
     ("foo[]", 5, f'unexpected "]" in subquery or range selector, expected {_LENGTHS}'),
     ("foo[5m x]", 8, "unexpected character: 'x', expected ':'"),
     ("foo[5m:1m:1m]", 10, "unexpected colon ':'"),
@@ -167,6 +185,8 @@ SHIFTS = [
     ),
     ("foo offset 1mm", 12, 'bad number or duration syntax: "1mm"'),
     ("foo offset Inf", 12, "duration out of range"),
+    ("foo offset -1e20", 12, "duration out of range"),
+    ("foo offset - -1e20", 15, "duration out of range"),
     ("rate(some_metric[5m]) @ 1234", 1, _AT),
     ("foo @", 6, "unexpected end of input in @, expected timestamp"),
     ("foo @ bar", 7, 'unexpected identifier "bar" in @, expected timestamp'),
@@ -186,11 +206,14 @@ CALLS = [
     ("START()", 1, 'unknown function with name "START"'),
     ("rate(foo[5m],)", 13, "trailing commas not allowed in function call args"),
     ("rate(foo,,bar)", 9, "trailing commas not allowed in function call args"),
+    ("rate(foo, bool)", 9, "trailing commas not allowed in function call args"),
+    ("topk(1, atan2)", 7, "trailing commas not allowed in function call args"),
     ("rate(,)", 6, 'unexpected ","'),
     ("sum without(==)(some_metric)", 13, "unexpected <op:==> in grouping opts, expected label"),
     ("sum without(,)(some_metric)", 13, 'unexpected "," in grouping opts, expected label'),
     ("sum without(foo,,)(some_metric)", 17, 'unexpected "," in grouping opts, expected label'),
     ("sum by (inf)(foo)", 9, 'unexpected number "inf" in grouping opts, expected label'),
+    ("sum by (without)(foo)", 9, "unexpected <without> in grouping opts, expected label"),
     ('sum by ("\\xff")(foo)', 9, 'invalid label name for grouping: "\\xff"'),
     ('sum by ("")(foo)', 9, 'invalid label name for grouping: ""'),
     ("sum some_metric by (test)", 5, 'unexpected identifier "some_metric"'),
@@ -226,6 +249,12 @@ def test_a_wrong_query_is_refused_at_its_place_in_prometheus_words(query: str, c
     with pytest.raises(ParseError) as caught:
         parse(query)
     assert caught.value.reason == f"1:{column}: parse error: {reason}"
+
+
+def test_a_query_without_a_character_has_no_place() -> None:
+    with pytest.raises(ParseError) as caught:
+        parse("")
+    assert caught.value.reason == "unknown position: parse error: no expression found in input"
 
 
 def test_the_place_counts_lines() -> None:

@@ -24,11 +24,14 @@ _NEWER = {
 }
 """Functions that it does not know, or of which it checks less."""
 
-_PANICS = {"foo offset Inf", "foo[1e20]"}
+_PANICS = {"foo offset Inf", "foo offset -1e20", "foo[1e20]"}
 
 DIFFERENT = {
     "anchored{}": "it does not take this word for a name",
     "smoothed{}": "it does not take this word for a name",
+    "0x1e": "it takes the letter for a digit, not for an exponent",
+    "`\ufffd`": "it does not take this character for bytes that are no text",
+    'foo{a="b\ufffd"}': "it does not take this character for bytes that are no text",
     "300y": "it does not bound a duration that stands for a number",
     "9e999": "it takes a number beyond all floats for infinity",
     "foo == bar </ 1": "it does not know the trim operators",

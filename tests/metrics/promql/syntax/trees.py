@@ -38,7 +38,8 @@ from quarterdeck.metrics.promql.syntax.functions import FUNCTIONS
 from quarterdeck.metrics.promql.syntax.types import ValueType, type_of
 
 _TEXT = st.text(max_size=5) | st.binary(max_size=3).map(lambda data: data.decode("utf-8", "surrogateescape"))
-_WORDS = st.sampled_from(["foo", "a:b", "sum", "by", "offset", "bool", "on", "Inf", "nan", "fill", "atan2", "start"])
+_METRICS = st.sampled_from(["foo", "a:b", "sum", "by", "offset", "without", "fill", "start", "max_of"])
+_WORDS = _METRICS | st.sampled_from(["bool", "on", "Inf", "nan", "atan2", "__name__"])
 _NAMES = _WORDS | st.text("ab:.é 1\"'\\", min_size=1, max_size=4)
 _LABELS = st.lists(_NAMES, max_size=3).map(tuple)
 _LENGTHS = st.sampled_from([1, 1000, 300_000, 86_400_000]) | st.integers(1, MAX_MS)
@@ -72,7 +73,7 @@ def _wider_durations(draw: st.DrawFn, inner: st.SearchStrategy[Duration]) -> Dur
         case 1:
             closed = _closed_duration(one)
             signed = DurationParen(closed) if isinstance(closed, NumberLiteral) else closed
-            return DurationSigned(draw(st.booleans()), signed)
+            return DurationSigned(True, signed)
         case 2:
             return DurationExtreme(draw(st.booleans()), one, draw(inner))
         case _:
@@ -85,18 +86,17 @@ _DURATION_EXPRS = st.none() | _DURATIONS.map(lambda found: None if isinstance(fo
 
 
 def _ends_early(duration: DurationExpr | None) -> DurationExpr | None:
-    """A length as it may stand after `offset`: an operation is in parentheses, and a bare parenthesis has a sign."""
-    if isinstance(duration, DurationBinary):
-        duration = DurationParen(duration)
-    return DurationSigned(False, duration) if isinstance(duration, DurationParen) else duration
+    """A length as it may stand after `offset` with anything after it: an operation is in parentheses."""
+    is_open = isinstance(duration, DurationBinary) or (
+        isinstance(duration, DurationSigned) and isinstance(duration.inner, DurationBinary | DurationSigned)
+    )
+    return DurationParen(duration) if duration is not None and is_open else duration
 
 
 @st.composite
 def offsets(draw: st.DrawFn) -> tuple[int, DurationExpr | None]:
     """An offset, or what it is worked out from."""
     written = _ends_early(draw(_DURATION_EXPRS))
-    if isinstance(written, DurationSigned) and isinstance(written.inner, DurationSigned):
-        written = written.inner
     return (draw(_OFFSETS), None) if written is None else (0, written)
 
 
@@ -111,7 +111,7 @@ def lengths(draw: st.DrawFn) -> tuple[int, DurationExpr | None]:
 def selectors(draw: st.DrawFn) -> VectorSelector:
     """A selector, with a name or without."""
     matchers = draw(st.lists(_MATCHERS, max_size=3))
-    name = draw(st.none() | _NAMES | st.just(""))
+    name = draw(st.none() | _METRICS)
     if name is not None:
         matchers.append(Matcher("__name__", MatchOp.EQUAL, name))
     offset_ms, offset_expr = draw(offsets())

@@ -266,7 +266,6 @@ class Binary:
     matching: VectorMatching | None = None
     """None unless both sides are vectors."""
     span: Span = field(default=NOWHERE, compare=False)
-    op_span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,17 +291,23 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class VectorSelector:
-    """The series that match, one value each. A metric's name is a matcher of `__name__` too, always the last one."""
+    """The series that match, one value each. A name before the braces is a matcher of `__name__` too, the last one."""
 
     name: str | None
-    """As written before the braces or as the first string in them; for messages and printing."""
-    matchers: tuple[Matcher, ...]
+    """As written before the braces; for messages and printing. A name within them is a matcher and no more."""
+    matchers: tuple[Matcher, ...] = field(compare=False)
     offset_ms: int = 0
     at: At | None = None
     extension: Extension | None = None
     offset_expr: DurationExpr | None = None
     """What the offset is worked out from; until then it is 0."""
     span: Span = field(default=NOWHERE, compare=False)
+    conditions: tuple[Matcher, ...] = field(init=False, repr=False)
+    """The matchers for comparisons: their order says nothing, and they are printed in another one."""
+
+    def __post_init__(self) -> None:
+        in_order = sorted(self.matchers, key=lambda matcher: (matcher.name, matcher.op, matcher.value))
+        object.__setattr__(self, "conditions", tuple(in_order))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Parsing of lengths of time: `5m`, `300`, `-(step() * 2)`, `min_of(range(), 1h)`.
 
 Between square brackets a length is a whole expression. After `offset` it ends as soon as it can, so that
-`foo offset 5m * 2` is twice what `foo offset 5m` is; only one that begins with a bare parenthesis goes on.
+`foo offset 5m * 2` is twice what `foo offset 5m` is; only one that begins with a bare parenthesis or two signs goes on.
 """
 
 from typing import Final, NamedTuple
@@ -64,8 +64,10 @@ class _Parser:
     def offset(self) -> Duration:
         if self._cursor.peek().says(Kind.MARK, "("):
             return self._operators(self._operand(), 0)
-        sign = [self._cursor.take()] if self._sign_ahead() else []
-        return self._signed(sign, self._operand())
+        signs = self._signs()
+        if len(signs) > 1:
+            return self._operators(self._signed(signs, self.expression(_POWER)), 0)
+        return self._signed(signs, self._operand(signs[0].span if signs else None))
 
     def expression(self, precedence: int) -> Duration:
         """The longest length whose operators bind at least as closely as `precedence`."""
@@ -104,35 +106,36 @@ class _Parser:
 
     @staticmethod
     def _signed(signs: list[Token], inner: Duration) -> Duration:
-        """With signs before it; one before a number becomes part of the number."""
+        """With signs before it; one before a number becomes part of the number, and a plus says nothing."""
         for sign in reversed(signs):
             negative, span = sign.word == "-", Span(sign.span.start, inner.span.end)
             if isinstance(inner, NumberLiteral):
                 inner = NumberLiteral(-inner.value if negative else inner.value, inner.as_duration, span)
-            else:
-                inner = DurationSigned(negative, inner, span)
+            elif negative:
+                inner = DurationSigned(True, inner, span)
         return inner
 
-    def _operand(self) -> Duration:
+    def _operand(self, place: Span | None = None) -> Duration:
+        """What operators stand between; a number that is too large is told of at `place`, else where it is."""
         cursor, token = self._cursor, self._cursor.peek()
         self._count(token)
         if token.kind in (Kind.NUMBER, Kind.DURATION):
             cursor.take()
-            return self._number(token)
+            return self._number(token, place or token.span)
         if token.says(Kind.MARK, "("):
             cursor.take()
             inner = self.expression(0)
             self._allow(inner.span)
             span = Span(token.span.start, self._expect(")").span.end)
-            return inner if isinstance(inner, DurationParen) else DurationParen(inner, span)
+            return DurationParen(inner.inner if isinstance(inner, DurationParen) else inner, span)
         if token.kind not in (Kind.ANCHOR, Kind.IDENTIFIER) or token.text.lower() not in DURATION_WORDS:
             cursor.unexpected(*self._place)
         return self._call(cursor.take())
 
-    def _number(self, token: Token) -> NumberLiteral:
+    def _number(self, token: Token, place: Span) -> NumberLiteral:
         value = self._cursor.value_of(token)
         if not value * 1000 <= MAX_MS:
-            self._cursor.fail("duration out of range", token.span)
+            self._cursor.fail("duration out of range", place)
         return NumberLiteral(value, token.kind is Kind.DURATION, token.span)
 
     def _call(self, token: Token) -> DurationCall | DurationExtreme:

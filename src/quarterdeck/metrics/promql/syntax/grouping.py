@@ -9,7 +9,6 @@ from quarterdeck.metrics.promql.syntax.quoting import quote
 from quarterdeck.metrics.promql.syntax.tokens import FILLS, Kind
 
 _CONTEXT = "grouping opts"
-_LABEL_KINDS = (Kind.IDENTIFIER, Kind.METRIC_IDENTIFIER, Kind.AGGREGATE, Kind.KEYWORD, Kind.ANCHOR)
 _CARDINALITIES = {"group_left": Cardinality.MANY_TO_ONE, "group_right": Cardinality.ONE_TO_MANY}
 
 
@@ -28,8 +27,7 @@ def parse_labels(cursor: Cursor) -> tuple[tuple[str, ...], Span]:
     labels: list[str] = []
     while not (end := cursor.take_mark(")")):
         label = cursor.peek()
-        is_word = label.kind is Kind.OPERATOR and label.word.isalnum()
-        if not (is_word or label.kind is Kind.STRING or label.kind in _LABEL_KINDS):
+        if not (label.names_label or label.kind is Kind.STRING):
             cursor.unexpected(_CONTEXT, "label")
         name = label.word if label.kind is Kind.STRING else label.text
         if not name or any("\ud800" <= char <= "\udfff" for char in name):
@@ -53,7 +51,9 @@ def parse_modifiers(cursor: Cursor) -> Modifiers:
         matching = VectorMatching(on=on, labels=parse_labels(cursor)[0])
         if cursor.peek().says(Kind.KEYWORD, *_CARDINALITIES):
             cardinality = _CARDINALITIES[cursor.take().word]
-            include = parse_labels(cursor)[0] if cursor.peek().says(Kind.MARK, "(") else ()
+            # A parenthesis begins labels, though it could begin the right side too.
+            opens = cursor.peek().says(Kind.MARK, "(")
+            include = parse_labels(cursor)[0] if opens or not cursor.peek().begins_expression else ()
             matching = replace(matching, cardinality=cardinality, include=include)
     fill_span = cursor.peek().span if cursor.peek().says(Kind.KEYWORD, *FILLS) else None
     return Modifiers(return_bool, _parse_fills(cursor, matching), fill_span)

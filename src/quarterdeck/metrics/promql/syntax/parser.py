@@ -33,7 +33,7 @@ from quarterdeck.metrics.promql.syntax.grouping import Modifiers, parse_labels, 
 from quarterdeck.metrics.promql.syntax.quoting import quote
 from quarterdeck.metrics.promql.syntax.ranges import parse_suffix
 from quarterdeck.metrics.promql.syntax.selectors import parse_selector
-from quarterdeck.metrics.promql.syntax.tokens import BINARY_OPS, NOT_METRIC_NAMES, Kind, Token
+from quarterdeck.metrics.promql.syntax.tokens import BINARY_OPS, Kind, Token
 from quarterdeck.metrics.promql.syntax.types import ValueType, binary_type
 
 MAX_LENGTH = 128 * 1024
@@ -98,10 +98,10 @@ class _Parser:
         self._cursor.enter()
         lhs = self._signed()
         while (op := self._operator_ahead()) and _PRECEDENCE[op] >= precedence:
-            op_span = self._cursor.take().span
+            self._cursor.take()
             modifiers = parse_modifiers(self._cursor)
             rhs = self.parse_expression(_PRECEDENCE[op] + (op is not BinaryOp.POW))
-            lhs = self._binary(op, op_span, modifiers, lhs, rhs)
+            lhs = self._binary(op, modifiers, lhs, rhs)
         self._cursor.leave()
         return lhs
 
@@ -116,12 +116,12 @@ class _Parser:
             self._cursor.fail(reason, expr.span)
         return _Part(expr, value_type, height)
 
-    def _binary(self, op: BinaryOp, op_span: Span, modifiers: Modifiers, lhs: _Part, rhs: _Part) -> _Part:
+    def _binary(self, op: BinaryOp, modifiers: Modifiers, lhs: _Part, rhs: _Part) -> _Part:
         span = Span(lhs.expr.span.start, rhs.expr.span.end)
         if modifiers.fill_span and not self._cursor.experimental:
             self._cursor.fail("binop fill modifiers are experimental and not enabled", span)
         matching = _matching(op, modifiers.matching, lhs.type is rhs.type is ValueType.VECTOR)
-        expr = Binary(op, lhs.expr, rhs.expr, modifiers.return_bool, matching, span, op_span)
+        expr = Binary(op, lhs.expr, rhs.expr, modifiers.return_bool, matching, span)
         return self._built(expr, binary_type(lhs.type, rhs.type), (lhs, rhs))
 
     def _signed(self) -> _Part:
@@ -177,10 +177,7 @@ class _Parser:
     def _named(self, token: Token) -> _Part:
         """An aggregation, a call or a selector: all begin with a name, and many words of the language may be one."""
         cursor = self._cursor
-        is_word = token.kind is Kind.OPERATOR and token.word.isalnum()
-        if not (is_word or token.kind in _NAME_KINDS) or token.text.lower() in NOT_METRIC_NAMES:
-            cursor.unexpected()
-        if token.kind is Kind.KEYWORD and token.word.startswith("fill"):
+        if not token.names_metric:
             cursor.unexpected()
         cursor.take()
         opens = cursor.peek().says(Kind.MARK, "(")
@@ -197,7 +194,7 @@ class _Parser:
         parts: list[_Part] = []
         comma: Token | None = None
         while not (end := cursor.take_mark(")")):
-            if comma and not self._expression_ahead():
+            if comma and not cursor.peek().begins_expression:
                 break
             parts.append(self.parse_expression(0))
             comma = cursor.take_mark(",")
@@ -207,12 +204,6 @@ class _Parser:
             cursor.fail("trailing commas not allowed in function call args", comma.span)
         assert end is not None, "only a closing parenthesis ends the loop without a comma"
         return parts, end.span.end
-
-    def _expression_ahead(self) -> bool:
-        token = self._cursor.peek()
-        if token.kind in (Kind.MARK, Kind.OPERATOR):
-            return token.word in ("(", "{", "+", "-") or token.word.isalnum()
-        return token.kind is not Kind.END
 
     def _call(self, name: Token) -> _Part:
         parts, end = self._arguments()
@@ -256,9 +247,6 @@ class _Parser:
         if len(parts) != wanted:
             reason = "wrong number of arguments for aggregate expression provided"
             self._cursor.fail(f"{reason}, expected {wanted}, got {len(parts)}", span)
-
-
-_NAME_KINDS = (Kind.IDENTIFIER, Kind.METRIC_IDENTIFIER, Kind.AGGREGATE, Kind.KEYWORD, Kind.ANCHOR)
 
 
 def _matching(op: BinaryOp, written: VectorMatching, between_vectors: bool) -> VectorMatching | None:

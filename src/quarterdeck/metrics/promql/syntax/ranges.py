@@ -121,8 +121,7 @@ def _parse_offset(cursor: Cursor, expr: Expr) -> Expr:
 
 
 def _parse_extension(cursor: Cursor, expr: Expr) -> Expr:
-    token = cursor.take()
-    extension = Extension(token.word)
+    extension = Extension(cursor.take().word)
     if not cursor.experimental:
         cursor.fail(f"{extension} modifier is experimental and not enabled", expr.span)
     if isinstance(expr, Subquery):
@@ -132,10 +131,10 @@ def _parse_extension(cursor: Cursor, expr: Expr) -> Expr:
         cursor.fail(f"{extension} modifier not implemented", expr.span)
     if selector.extension not in (None, extension):
         cursor.fail("anchored and smoothed modifiers cannot be used together", expr.span)
-    whole = Span(expr.span.start, token.span.end)
+    # As in Prometheus, its place is no part of the selector's.
     if isinstance(expr, MatrixSelector):
-        return replace(expr, selector=replace(expr.selector, extension=extension), span=whole)
-    return replace(selector, extension=extension, span=whole)
+        return replace(expr, selector=replace(expr.selector, extension=extension))
+    return replace(selector, extension=extension)
 
 
 def _parse_at(cursor: Cursor, expr: Expr) -> Expr:

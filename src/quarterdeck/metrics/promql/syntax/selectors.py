@@ -3,7 +3,6 @@
 from quarterdeck.metrics.promql.labels import METRIC_NAME
 from quarterdeck.metrics.promql.syntax.ast import Matcher, MatchOp, Span, VectorSelector
 from quarterdeck.metrics.promql.syntax.cursor import Cursor
-from quarterdeck.metrics.promql.syntax.quoting import quote
 from quarterdeck.metrics.promql.syntax.regex import InvalidRegex, compile_anchored
 from quarterdeck.metrics.promql.syntax.tokens import MATCH_OPS, Kind, Token
 
@@ -17,15 +16,10 @@ def parse_selector(cursor: Cursor, name: Token | None) -> VectorSelector:
         assert name is not None, "a selector begins with a name or a brace"
         return VectorSelector(name.text, (_named(name.text),), span=name.span)
     cursor.take()
-    in_braces, matchers = _parse_matchers(cursor)
+    matchers = _parse_matchers(cursor)
     span = Span(start.span.start, cursor.expect_mark("}", _CONTEXT, '"," or "}"').span.end)
     if name is None:
-        shown = in_braces[0] if in_braces else None
-        # The name goes last, as one before the braces does.
-        own = (*matchers, *(_named(other) for other in in_braces[1:]), *map(_named, in_braces[:1]))
-        return VectorSelector(shown, own, span=span)
-    for other in [*in_braces, *(matcher.value for matcher in matchers if matcher.name == METRIC_NAME)]:
-        cursor.fail(f"metric name must not be set twice: {quote(name.text)} or {quote(other)}", span)
+        return VectorSelector(None, tuple(matchers), span=span)
     return VectorSelector(name.text, (*matchers, _named(name.text)), span=span)
 
 
@@ -33,9 +27,8 @@ def _named(name: str) -> Matcher:
     return Matcher(METRIC_NAME, MatchOp.EQUAL, name)
 
 
-def _parse_matchers(cursor: Cursor) -> tuple[list[str], list[Matcher]]:
-    """Names of metrics, and the matchers, up to the closing brace; a comma may follow the last one."""
-    names: list[str] = []
+def _parse_matchers(cursor: Cursor) -> list[Matcher]:
+    """The matchers up to the closing brace; a bare string is a metric's name, and a comma may follow the last one."""
     matchers: list[Matcher] = []
     while not (cursor.peek().says(Kind.MARK, "}")):
         name = cursor.peek()
@@ -45,12 +38,12 @@ def _parse_matchers(cursor: Cursor) -> tuple[list[str], list[Matcher]]:
         if cursor.peek().word in MATCH_OPS and cursor.peek().kind in (Kind.OPERATOR, Kind.MARK):
             matchers.append(_parse_matcher(cursor, name))
         elif name.kind is Kind.STRING:
-            names.append(name.word)
+            matchers.append(_named(name.word))
         else:
             cursor.unexpected(_CONTEXT, "label matching operator")
         if not cursor.take_mark(","):
             break
-    return names, matchers
+    return matchers
 
 
 def _parse_matcher(cursor: Cursor, name: Token) -> Matcher:

@@ -6,6 +6,7 @@ It changes nothing and refuses what Prometheus refuses, in its words and at its 
 from typing import NoReturn, assert_never
 
 from quarterdeck.metrics.promql.errors import ParseError
+from quarterdeck.metrics.promql.labels import METRIC_NAME
 from quarterdeck.metrics.promql.syntax.ast import (
     Aggregate,
     AggregateOp,
@@ -26,7 +27,7 @@ from quarterdeck.metrics.promql.syntax.ast import (
 from quarterdeck.metrics.promql.syntax.functions import FUNCTIONS, Function
 from quarterdeck.metrics.promql.syntax.matchers import accepts
 from quarterdeck.metrics.promql.syntax.quoting import quote
-from quarterdeck.metrics.promql.syntax.types import ValueType, binary_type
+from quarterdeck.metrics.promql.syntax.types import ValueType, binary_type, type_of
 
 _OPERANDS = (ValueType.SCALAR, ValueType.VECTOR)
 
@@ -91,13 +92,14 @@ class _Check:
         lhs, rhs = self.check(expr.lhs), self.check(expr.rhs)
         op, matching = expr.op, expr.matching
         if expr.return_bool and not op.is_comparison:
-            self._fail("bool modifier can only be used on comparison operators", expr.op_span)
+            self._fail("bool modifier can only be used on comparison operators", self._operator_span(expr))
         if op.is_comparison and not expr.return_bool and lhs is rhs is ValueType.SCALAR:
-            self._fail("comparisons between scalars must use BOOL modifier", expr.op_span)
+            self._fail("comparisons between scalars must use BOOL modifier", self._operator_span(expr))
         if matching is not None and matching.on:
             for label in matching.labels:
                 if label in matching.include:
-                    self._fail(f"label {quote(label)} must not occur in ON and GROUP clause at once", expr.op_span)
+                    reason = f"label {quote(label)} must not occur in ON and GROUP clause at once"
+                    self._fail(reason, self._operator_span(expr))
         for side, found in ((expr.lhs, lhs), (expr.rhs, rhs)):
             if found not in _OPERANDS:
                 self._fail("binary expression must contain only scalar and instant vector types", side.span)
@@ -106,6 +108,12 @@ class _Check:
         if op.is_set and ValueType.SCALAR in (lhs, rhs):
             self._fail(f"set operator {quote(op)} not allowed in binary scalar expression", expr.span)
         return binary_type(lhs, rhs)
+
+    def _operator_span(self, expr: Binary) -> Span:
+        """What stands between the sides, the operator with its modifiers; comments count, as in Prometheus."""
+        between = self._text[expr.lhs.span.end : expr.rhs.span.start]
+        start = expr.lhs.span.end + len(between) - len(between.lstrip(" \t\n\r"))
+        return Span(start, expr.lhs.span.end + len(between.rstrip(" \t\n\r")))
 
     def _check_matching(self, expr: Binary, matching: VectorMatching, between_vectors: bool) -> None:
         fills = matching.fill_left is not None or matching.fill_right is not None
@@ -132,9 +140,10 @@ class _Check:
         if function is None:
             self._fail(f"unknown function with name {quote(expr.function)}", expr.span)
         self._check_argument_count(expr, function)
+        if function.name == "info" and len(expr.args) > 1:
+            self._check_info_selector(expr, expr.args[1])
         for index, arg in enumerate(expr.args):
             if function.name == "info" and index == 1:
-                self._check_info_selector(expr, arg)
                 continue
             wanted = function.args[min(index, len(function.args) - 1)]
             self._expect(arg, wanted, f"call to function {quote(function.name)}")
@@ -153,16 +162,20 @@ class _Check:
 
     def _check_info_selector(self, call: Call, arg: Expr) -> None:
         """The second argument of `info` is no vector but matchers; unlike a selector's they may match everything."""
+        if (found := type_of(arg)) is not ValueType.VECTOR:
+            reason = f"expected type {ValueType.VECTOR.shown} in call to function {quote(call.function)}"
+            self._fail(f"{reason}, got {found.shown}", call.span)
         if not isinstance(arg, VectorSelector):
-            found = self.check(arg)
-            if found is not ValueType.VECTOR:
-                reason = f"expected type {ValueType.VECTOR.shown} in call to function {quote(call.function)}"
-                self._fail(f"{reason}, got {found.shown}", call.span)
             self._fail("expected label selectors only", arg.span)
-        if arg.name and not self._text.startswith("{", arg.span.start):
+        if arg.name is not None:
             self._fail("expected label selectors only, got vector selector instead", arg.span)
 
     def _check_selector(self, expr: VectorSelector) -> ValueType:
-        if all(accepts(matcher, "") for matcher in expr.matchers):
+        if expr.name is not None:
+            for other in expr.matchers[:-1]:
+                if other.name == METRIC_NAME:
+                    reason = f"metric name must not be set twice: {quote(expr.name)} or {quote(other.value)}"
+                    self._fail(reason, expr.span)
+        elif all(accepts(matcher, "") for matcher in expr.matchers):
             self._fail("vector selector must contain at least one non-empty matcher", expr.span)
         return ValueType.VECTOR
