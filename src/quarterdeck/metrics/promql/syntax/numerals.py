@@ -50,3 +50,15 @@ def show_number(value: float) -> str:
     if math.isinf(value):
         return "+Inf" if value > 0 else "-Inf"
     return f"{Decimal(repr(value)):f}".removesuffix(".0")
+
+
+def show_shortest(value: float) -> str:
+    """A number as Go's `%v` prints it: with an exponent when it has more than six digits before the point.
+
+    >>> show_shortest(123456.5), show_shortest(1e6), show_shortest(-2.5e-7)
+    ('123456.5', '1e+06', '-2.5e-07')
+    """
+    if value == 0 or not math.isfinite(value) or 1e-4 <= abs(value) < 1e6:
+        return show_number(value)
+    mantissa, _, exponent = f"{Decimal(repr(value)).normalize():e}".partition("e")
+    return f"{mantissa}e{int(exponent):+03d}"

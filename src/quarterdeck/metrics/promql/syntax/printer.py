@@ -1,13 +1,13 @@
 """From a tree to text: what Prometheus prints for the same query, and what parses to the same tree again.
 
-Two differences keep the second promise: matchers stay in the order in which they were written, and an infinity
-before `^` or a bracket has no sign.
+As in Prometheus, matchers are sorted. What differs keeps the second promise: an infinity before `^` or a bracket has
+no sign, an offset in parentheses before an operator has one, and labels that would not be read as such are quoted.
 """
 
 import math
 from typing import assert_never
 
-from quarterdeck.metrics.promql.labels import METRIC_NAME, is_plain_name
+from quarterdeck.metrics.promql.labels import is_plain_name
 from quarterdeck.metrics.promql.syntax.ast import (
     Aggregate,
     AtAnchor,
@@ -23,9 +23,6 @@ from quarterdeck.metrics.promql.syntax.ast import (
     DurationParen,
     DurationSigned,
     Expr,
-    Extension,
-    Matcher,
-    MatchOp,
     MatrixSelector,
     NumberLiteral,
     Paren,
@@ -36,9 +33,12 @@ from quarterdeck.metrics.promql.syntax.ast import (
     VectorSelector,
 )
 from quarterdeck.metrics.promql.syntax.durations import show_duration_ms
-from quarterdeck.metrics.promql.syntax.numerals import show_number
+from quarterdeck.metrics.promql.syntax.numerals import show_number, show_shortest
 from quarterdeck.metrics.promql.syntax.quoting import quote
-from quarterdeck.metrics.promql.syntax.tokens import FILLS, NOT_METRIC_NAMES
+from quarterdeck.metrics.promql.syntax.tokens import NOT_LABELS
+
+_DURATION_OPS = (BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL, BinaryOp.DIV, BinaryOp.MOD, BinaryOp.POW)
+"""The operators that may stand within an offset too."""
 
 
 def show(expr: Expr) -> str:
@@ -52,7 +52,7 @@ def show(expr: Expr) -> str:
         case NumberLiteral():
             return _show_literal(expr)
         case StringLiteral():
-            return quote(expr.value)
+            return _quoted(expr.value)
         case Paren():
             return f"({show(expr.expr)})"
         case Unary():
@@ -64,16 +64,21 @@ def show(expr: Expr) -> str:
         case Call():
             return f"{expr.function}({', '.join(map(show, expr.args))})"
         case VectorSelector():
-            return _show_selector(expr) + _show_suffixes(expr, expr.extension)
+            return _show_selector(expr) + _show_suffixes(expr, after=_show_extension(expr))
         case MatrixSelector(selector=selector):
             length = _show_length(expr.range_ms, expr.range_expr)
-            return f"{_show_selector(selector)}[{length}]{_show_suffixes(selector, selector.extension)}"
+            return f"{_show_selector(selector)}[{length}]{_show_suffixes(selector, before=_show_extension(selector))}"
         case Subquery():
             step = "" if expr.step_ms is None else _show_length(expr.step_ms, expr.step_expr)
             length = _show_length(expr.range_ms, expr.range_expr)
-            return f"{_show_unsigned(expr.expr)}[{length}:{step}]{_show_suffixes(expr, None)}"
+            return f"{_show_unsigned(expr.expr)}[{length}:{step}]{_show_suffixes(expr)}"
         case _:
             assert_never(expr)
+
+
+def _quoted(text: str) -> str:
+    # The one character that is text, and that no string may hold but by its escape.
+    return quote(text).replace("\ufffd", r"\ufffd")
 
 
 def _show_literal(literal: NumberLiteral) -> str:
@@ -90,9 +95,26 @@ def _show_unsigned(expr: Expr) -> str:
 
 def _show_binary(expr: Binary) -> str:
     lhs = _show_unsigned(expr.lhs) if expr.op is BinaryOp.POW else show(expr.lhs)
+    if expr.op in _DURATION_OPS and (offset := _open_offset(expr.lhs)):
+        lhs = f"{lhs.removesuffix(offset)}+{offset}"
     returned = " bool" if expr.return_bool else ""
     matching = "" if expr.matching is None else _show_matching(expr.matching)
     return f"{lhs} {expr.op}{returned}{matching} {show(expr.rhs)}"
+
+
+def _open_offset(expr: Expr) -> str:
+    """The offset in parentheses that an expression ends in, if it does: an operator after it would be part of it."""
+    match expr:
+        case Binary():
+            return _open_offset(expr.rhs)
+        case Unary():
+            return _open_offset(expr.expr)
+        case MatrixSelector(selector=selector):
+            return _open_offset(selector)
+        case VectorSelector(offset_expr=offset) | Subquery(offset_expr=offset):
+            return _show_duration(offset) if isinstance(offset, DurationParen) else ""
+        case _:
+            return ""
 
 
 def _show_matching(matching: VectorMatching) -> str:
@@ -105,9 +127,9 @@ def _show_matching(matching: VectorMatching) -> str:
         shown += f" group_{side} ({_show_labels(matching.include)})"
     left, right = matching.fill_left, matching.fill_right
     if left is not None and right is not None and show_number(left) == show_number(right):
-        return f"{shown} fill ({show_number(left)})"
-    shown += "" if left is None else f" fill_left ({show_number(left)})"
-    return shown + ("" if right is None else f" fill_right ({show_number(right)})")
+        return f"{shown} fill ({show_shortest(left)})"
+    shown += "" if left is None else f" fill_left ({show_shortest(left)})"
+    return shown + ("" if right is None else f" fill_right ({show_shortest(right)})")
 
 
 def _show_aggregate(expr: Aggregate) -> str:
@@ -119,35 +141,18 @@ def _show_aggregate(expr: Aggregate) -> str:
 
 
 def _show_labels(labels: tuple[str, ...]) -> str:
-    return ", ".join(map(_show_label, labels))
+    return ", ".join(_quoted(name) if name.lower() in NOT_LABELS else _show_label(name) for name in labels)
 
 
 def _show_label(name: str) -> str:
-    # In a list of labels `inf` would be read as a number.
-    return name if name and is_plain_name(name) and name.lower() not in ("inf", "nan") else quote(name)
+    return name if name and is_plain_name(name) else _quoted(name)
 
 
 def _show_selector(selector: VectorSelector) -> str:
-    matchers = list(selector.matchers)
-    before = ""
-    if selector.name is not None:
-        matchers = matchers[:-1] if _is_name(matchers[-1], selector.name) else matchers
-        named_again = any(matcher.name == METRIC_NAME for matcher in matchers)
-        before = selector.name if _is_plain_metric_name(selector.name) and not named_again else ""
-    inside = [f"{_show_label(matcher.name)}{matcher.op}{quote(matcher.value)}" for matcher in matchers]
-    if selector.name is not None and not before:
-        inside.insert(0, quote(selector.name))
-    return f"{before}{{{','.join(inside)}}}" if inside or not before else before
-
-
-def _is_name(matcher: Matcher, name: str) -> bool:
-    return matcher == Matcher(METRIC_NAME, MatchOp.EQUAL, name)
-
-
-def _is_plain_metric_name(name: str) -> bool:
-    # A fill is a name unless a parenthesis follows, and what follows is not known here.
-    reserved = name.lower() in NOT_METRIC_NAMES or name.lower() in FILLS
-    return name != "" and is_plain_name(name.replace(":", "_")) and not reserved
+    name = selector.name or ""
+    matchers = selector.matchers[:-1] if name else selector.matchers
+    inside = sorted(f"{_show_label(matcher.name)}{matcher.op}{_quoted(matcher.value)}" for matcher in matchers)
+    return f"{name}{{{','.join(inside)}}}" if inside or not name else name
 
 
 def _show_length(length_ms: int, expr: DurationExpr | None) -> str:
@@ -172,14 +177,26 @@ def _show_duration(expr: Duration) -> str:
             assert_never(expr)
 
 
-def _show_suffixes(expr: VectorSelector | Subquery, extension: Extension | None) -> str:
-    others = "" if extension is None else f" {extension}"
+def _show_extension(selector: VectorSelector) -> str:
+    return "" if selector.extension is None else f" {selector.extension}"
+
+
+def _show_suffixes(expr: VectorSelector | Subquery, before: str = "", after: str = "") -> str:
+    """`@` and `offset`, and what stands before and after `@`."""
+    at = ""
     if isinstance(expr.at, AtAnchor):
-        others += f" @ {expr.at}()"
+        at = f" @ {expr.at}()"
     elif expr.at is not None:
-        others += f" @ {'-' if expr.at < 0 else ''}{abs(expr.at) // 1000}.{abs(expr.at) % 1000:03d}"
-    if not (expr.offset_ms or expr.offset_expr):
-        return others
-    offset = f" offset {_show_length(expr.offset_ms, expr.offset_expr)}"
-    # After a parenthesis an operator would belong to the offset.
-    return offset + others if offset.startswith(" offset (") else others + offset
+        at = f" @ {'-' if expr.at < 0 else ''}{abs(expr.at) // 1000}.{abs(expr.at) % 1000:03d}"
+    others = f"{before}{at}{after}"
+    offset = expr.offset_expr
+    if isinstance(offset, DurationBinary) or (isinstance(offset, DurationSigned) and not _is_closed(offset.inner)):
+        # Only a parenthesis or two signs let an offset go on, and then nothing else may follow it but a suffix.
+        shown = _show_duration(offset)
+        signs = len(shown) - len(shown.lstrip("-"))
+        return f" offset {'' if shown.startswith('(') else '+' * (2 - signs)}{shown}{others}"
+    return others + (f" offset {_show_length(expr.offset_ms, offset)}" if expr.offset_ms or offset else "")
+
+
+def _is_closed(duration: Duration) -> bool:
+    return not isinstance(duration, DurationBinary | DurationSigned)
