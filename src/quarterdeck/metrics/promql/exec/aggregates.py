@@ -109,18 +109,11 @@ def make_partial(plan: pn.Aggregate, grouping: Grouping, block: VectorBlock, con
 
 
 def combine(partials: Sequence[PartialBlock]) -> PartialBlock:
-    """One of several; groups with the same labels are one."""
+    """One of several for the same steps; groups with the same labels are one."""
     if len(partials) == 1:
         return partials[0]
-    rows: dict[Labels, int] = {}
-    maps = [
-        np.array([rows.setdefault(labels, len(rows)) for labels in partial.axis.labels], np.int64)
-        for partial in partials
-    ]
-    count = len(rows)
-    nameless = np.zeros(count, np.bool_)
-    for partial, place in zip(partials, maps, strict=True):
-        nameless[place[partial.axis.nameless]] = True
+    axis, maps = _groups_of_all(partials)
+    count = len(axis)
     histograms = combine_totals([partial.histograms for partial in partials], maps, count)
     names = [""] * count
     for partial, place in zip(partials, maps, strict=True):
@@ -128,7 +121,36 @@ def combine(partials: Sequence[PartialBlock]) -> PartialBlock:
             group = int(place[row])
             names[group] = min(filter(None, (names[group], name)), default="")
     fields = _combine_fields([partial.fields for partial in partials], maps, count)
-    return PartialBlock(Axis(tuple(rows), nameless), fields, histograms, tuple(names))
+    return PartialBlock(axis, fields, histograms, tuple(names))
+
+
+def with_same_groups(partials: Sequence[PartialBlock]) -> list[PartialBlock]:
+    """Partials of different steps, each with the groups of all of them."""
+    if all(partial.axis is partials[0].axis for partial in partials):
+        return list(partials)
+    axis, maps = _groups_of_all(partials)
+    found: list[PartialBlock] = []
+    for partial, place in zip(partials, maps, strict=True):
+        names = [""] * len(axis)
+        for row, name in enumerate(partial.names):
+            names[int(place[row])] = name
+        histograms = combine_totals([partial.histograms], [place], len(axis))
+        fields = _combine_fields([partial.fields], [place], len(axis))
+        found.append(PartialBlock(axis, fields, histograms, tuple(names)))
+    return found
+
+
+def _groups_of_all(partials: Sequence[PartialBlock]) -> tuple[Axis, list[I64]]:
+    """The groups of some partials, and for each partial where its groups are among them."""
+    rows: dict[Labels, int] = {}
+    maps = [
+        np.array([rows.setdefault(labels, len(rows)) for labels in partial.axis.labels], np.int64)
+        for partial in partials
+    ]
+    nameless = np.zeros(len(rows), np.bool_)
+    for partial, place in zip(partials, maps, strict=True):
+        nameless[place[partial.axis.nameless]] = True
+    return Axis(tuple(rows), nameless), maps
 
 
 def _combine_fields(fields: Sequence[Fields], maps: Sequence[I64], count: int) -> Fields:

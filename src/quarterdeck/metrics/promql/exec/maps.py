@@ -138,9 +138,8 @@ class HistogramPartNode:
 
     def eval(self, grid: Grid) -> VectorBlock:
         block = vector(self.operand, grid)
-        if block.histograms is None:
-            return VectorBlock.empty(grid.count)
         present = block.is_histogram
         values = np.zeros(block.values.shape)
-        values[present] = [HISTOGRAM_PARTS[self.function](histogram) for histogram in block.histograms[present]]
+        if block.histograms is not None:
+            values[present] = [HISTOGRAM_PARTS[self.function](histogram) for histogram in block.histograms[present]]
         return VectorBlock(block.axis.without_names, values, present)

@@ -6,11 +6,12 @@ for, from every shard, with all series sorted by their labels: it does not depen
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 import numpy as np
 
 from quarterdeck.metrics.promql.blocks import I64, Axis, Grid, Objects, SeriesBlock, VectorBlock, joined_histograms
-from quarterdeck.metrics.promql.exec.aggregates import PartialBlock, combine, finish
+from quarterdeck.metrics.promql.exec.aggregates import PartialBlock, combine, finish, with_same_groups
 from quarterdeck.metrics.promql.exec.node import Context
 from quarterdeck.metrics.promql.exec.selections import add_same
 from quarterdeck.metrics.promql.exec.unite import unite
@@ -183,10 +184,13 @@ def _union(axes: Sequence[Axis]) -> Axis:
 
 
 def glue_partials(partials: Sequence[PartialBlock]) -> PartialBlock:
-    """Stretches of steps of partial aggregates; a shard's groups are the same all the way."""
+    """Stretches of steps of partial aggregates, one after the other.
+
+    A shard's groups are the same all the way, unless some stretch has no samples at all, as within subqueries whose
+    range is shorter than their step.
+    """
+    partials = with_same_groups(partials)
     first = partials[0]
-    if any(partial.axis is not first.axis for partial in partials):
-        raise ValueError("the groups of a shard changed between steps")
     joined = {
         name: np.concatenate([vars(partial.fields)[name] for partial in partials], axis=1)
         for name in vars(first.fields)
@@ -202,7 +206,8 @@ def glue_partials(partials: Sequence[PartialBlock]) -> PartialBlock:
             ],
             axis=1,
         )
-    names = max((partial.names for partial in partials), key=len)
+    columns = zip_longest(*(partial.names for partial in partials), fillvalue="")
+    names = tuple(min(filter(None, column), default="") for column in columns)
     return PartialBlock(first.axis, type(first.fields)(**joined), histograms, names)
 
 
