@@ -23,18 +23,21 @@ _WORDS = {"inf": math.inf, "+inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 def parse_float(text: str) -> float | None:
     """A float as Go's ParseFloat reads it; None if it is none.
 
-    >>> parse_float("1e3"), parse_float("+Inf"), parse_float(" 1"), parse_float("")
-    (1000.0, inf, None, None)
+    >>> parse_float("1e3"), parse_float("+Inf"), parse_float(" 1"), parse_float(""), parse_float("1e400")
+    (1000.0, inf, None, None, None)
     """
     lowered = text.lower()
     if lowered in _WORDS or lowered.replace("infinity", "inf") in _WORDS:
         return _WORDS[lowered.replace("infinity", "inf")]
     if not text or not text.isascii() or text.strip() != text or "_" in text or lowered.lstrip("+-")[:1] in {"i", "n"}:
         return None
+    if "x" in lowered and "p" not in lowered:  # Go asks for the exponent, Python does not
+        return None
     try:
-        return float.fromhex(text) if "x" in lowered else float(text)
+        value = float.fromhex(text) if "x" in lowered else float(text)
     except (ValueError, OverflowError):
         return None
+    return value if math.isfinite(value) else None
 
 
 def show_short(value: float) -> str:
@@ -53,6 +56,15 @@ def show_short(value: float) -> str:
     shown = "".join(map(str, digits))
     mantissa = shown[0] + (f".{shown[1:]}" if len(shown) > 1 else "")
     return f"{'-' if sign else ''}{mantissa}e{'-' if power < 0 else '+'}{abs(power):02d}"
+
+
+def show_digits(value: float, digits: int) -> str:
+    """As Go's `%.2g` prints it, for two digits.
+
+    >>> show_digits(2.0, 2), show_digits(0.126, 2), show_digits(150.0, 2), show_digits(float("inf"), 2)
+    ('2', '0.13', '1.5e+02', '+Inf')
+    """
+    return f"{value:.{digits}g}" if math.isfinite(value) else show_float(value)
 
 
 def show_open_metrics(value: float) -> str:

@@ -2,15 +2,50 @@
 
 A note says where it belongs by a position in the text, counted from the beginning of the leaf or query that found it;
 who knows the text makes the line and column of it.
+
+As in Prometheus a text is told once however many places it is about, and the last of them is named.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Final
 
 from quarterdeck.metrics.promql.errors import line_and_column
-from quarterdeck.metrics.promql.floats import show_short
+from quarterdeck.metrics.promql.floats import show_digits, show_short
 from quarterdeck.metrics.promql.syntax.ast import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Lift:
+    """Counts of buckets that had to be lifted, at one step or at several."""
+
+    first_ms: int
+    last_ms: int
+    lowest: float
+    """The bounds of the lowest and the highest bucket that was lifted."""
+    highest: float
+    biggest: float
+    """By how much, at most."""
+    times: int = 1
+
+    def with_more(self, other: "Lift") -> "Lift":
+        """This and what was found elsewhere, as one."""
+        return Lift(
+            min(self.first_ms, other.first_ms),
+            max(self.last_ms, other.last_ms),
+            min(self.lowest, other.lowest),
+            max(self.highest, other.highest),
+            max(self.biggest, other.biggest),
+            self.times + other.times,
+        )
+
+    def __str__(self) -> str:
+        return (
+            f", from buckets {show_short(self.lowest)} to {show_short(self.highest)}, "
+            f"with a max diff of {show_digits(self.biggest, 2)}, "
+            f"over {self.times} samples from {_show_time(self.first_ms)} to {_show_time(self.last_ms)}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +55,14 @@ class Note:
     text: str
     position: int
     is_warning: bool
+    lift: Lift | None = field(default=None, compare=False)
+    """What was lifted, if the note is about that: all that is found about one text is told at once."""
+
+    def after(self, other: "Note | None") -> "Note":
+        """What is told if there was another note with the same text: this one, or the first one with all the lifts."""
+        if other is None or other.lift is None or self.lift is None:
+            return self
+        return replace(other, lift=other.lift.with_more(self.lift))
 
     def show(self, query: str) -> str:
         """As a reader sees it.
@@ -28,38 +71,49 @@ class Note:
         'PromQL warning: quantile value should be between 0 and 1, got 2 (1:5)'
         """
         line, column = line_and_column(query, self.position)
-        return f"PromQL {'warning' if self.is_warning else 'info'}: {self.text} ({line}:{column})"
+        details = "" if self.lift is None else str(self.lift)
+        return f"PromQL {'warning' if self.is_warning else 'info'}: {self.text}{details} ({line}:{column})"
 
 
 class Notes:
-    """The notes of one evaluation."""
+    """The notes of one evaluation, in the order in which they came."""
 
     def __init__(self) -> None:
-        self._notes: Final[dict[Note, None]] = {}
+        self._notes: Final[dict[Note, Note]] = {}
 
     def warn(self, text: str, span: Span) -> None:
         """Something is probably wrong with the query or its data."""
-        self._notes[Note(text, span.start, True)] = None
+        self._add(Note(text, span.start, True))
 
-    def inform(self, text: str, span: Span) -> None:
+    def inform(self, text: str, span: Span, lift: Lift | None = None) -> None:
         """Something is worth a look."""
-        self._notes[Note(text, span.start, False)] = None
+        self._add(Note(text, span.start, False, lift))
+
+    def take_back(self, text: str, span: Span) -> None:
+        """There is a warning that says more than this one."""
+        self._notes.pop(Note(text, span.start, True), None)
 
     def add(self, notes: Iterable[Note], shift: int = 0) -> None:
         """Notes found elsewhere, with their positions moved by `shift`."""
         for note in notes:
-            self._notes[replace(note, position=note.position + shift)] = None
+            self._add(replace(note, position=note.position + shift))
 
     def __iter__(self) -> Iterator[Note]:
-        return iter(tuple(self._notes))
+        return iter(tuple(self._notes.values()))
 
     def show(self, query: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The warnings and the infos, sorted."""
-        shown = [(note.is_warning, note.show(query)) for note in self._notes]
+        told: dict[tuple[bool, str], Note] = {}
+        for note in self._notes.values():
+            key = (note.is_warning, note.text)
+            told[key] = note.after(told.get(key))
         return (
-            tuple(sorted({text for is_warning, text in shown if is_warning})),
-            tuple(sorted({text for is_warning, text in shown if not is_warning})),
+            tuple(sorted(note.show(query) for note in told.values() if note.is_warning)),
+            tuple(sorted(note.show(query) for note in told.values() if not note.is_warning)),
         )
+
+    def _add(self, note: Note) -> None:
+        self._notes[note] = note.after(self._notes.get(note))
 
 
 def invalid_quantile(value: float) -> str:
@@ -67,9 +121,9 @@ def invalid_quantile(value: float) -> str:
     return f"quantile value should be between 0 and 1, got {show_short(value)}"
 
 
-def invalid_ratio(value: float, capped: float) -> str:
+def invalid_ratio(value: float) -> str:
     """The ratio is out of bounds."""
-    return f"ratio value should be between -1 and 1, got {show_short(value)}, capping to {show_short(capped)}"
+    return f"ratio value should be between -1 and 1, got {show_short(value)}, capping to {-1 if value < 0 else 1}"
 
 
 def bad_bucket_label(metric: str, value: str) -> str:
@@ -97,13 +151,13 @@ def possible_non_counter(metric: str) -> str:
     return f'metric might not be a counter, name does not end in _total/_sum/_count/_bucket: "{metric}"'
 
 
-def forced_monotonicity(metric: str, details: str = "") -> str:
+def forced_monotonicity(metric: str) -> str:
     """Buckets that count less than smaller ones."""
     text = (
         "input to histogram_quantile needed to be fixed for monotonicity "
         "(see https://prometheus.io/docs/prometheus/latest/querying/functions/#histogram_quantile)"
     )
-    return _for_metric(text, metric) + details
+    return _for_metric(text, metric)
 
 
 def incompatible_types(lhs: str, op: str, rhs: str) -> str:
@@ -169,3 +223,8 @@ def fraction_without_nan(metric: str) -> str:
 
 def _for_metric(text: str, metric: str) -> str:
     return f'{text} for metric name "{metric}"' if metric else text
+
+
+def _show_time(time_ms: int) -> str:
+    """A time as RFC 3339 writes it, in whole seconds."""
+    return datetime.fromtimestamp(int(time_ms / 1000), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -71,7 +71,7 @@ class BucketsNode:
             if native is None:
                 return found
             return beside(found, native_fractions(block, native, args[0], args[1], self.context, span))
-        results = [self._quantile(phi, layout, values, present) for phi in args]
+        results = [self._quantile(phi, layout, values, present, grid) for phi in args]
         if native is not None:
             results = [
                 beside(found, native_quantiles(block, native, phi, self.context, span))
@@ -81,11 +81,21 @@ class BucketsNode:
             return results[0]
         return self._labelled(args, results, grid)
 
-    def _quantile(self, phi: F64, layout: Layout, values: F64, present: "np.ndarray") -> VectorBlock:
+    def _quantile(self, phi: F64, layout: Layout, values: F64, present: Bool, grid: Grid) -> VectorBlock:
         found = kb.histogram_quantile(phi, layout.offsets, layout.bounds, values, present, self.context.threads)
+        times_ms = grid.times()
         for group in np.flatnonzero(found.forced.any(axis=1)).tolist():
             name = lb.get(layout.groups.labels[group], METRIC_NAME)
-            self.context.notes.inform(notes.forced_monotonicity(name), self.plan.vector_span)
+            steps = np.flatnonzero(found.forced[group])
+            lift = notes.Lift(
+                int(times_ms[steps[0]]),
+                int(times_ms[steps[-1]]),
+                float(found.lowest_forced[group, steps].min()),
+                float(found.highest_forced[group, steps].max()),
+                float(found.biggest_lift[group, steps].max()),
+                len(steps),
+            )
+            self.context.notes.inform(notes.forced_monotonicity(name), self.plan.vector_span, lift)
         return VectorBlock(layout.groups, found.values, found.present)
 
     def _labelled(self, args: list[F64], results: list[VectorBlock], grid: Grid) -> VectorBlock:

@@ -59,11 +59,13 @@ class EvalFlow:
             yield piece, node.eval(piece)
 
     def notes(self) -> Notes:
-        """What is to be known about the answer, when it is there."""
+        """What is to be known about the answer, when it is there: first of the leaves, then of what is above them."""
+        found = Notes()
         for occurrence in self._occurrences:
             shift = occurrence.start - self._query.leaves[occurrence.index].start
-            self._context.notes.add(self._streams[occurrence.index].notes, shift)
-        return self._context.notes
+            found.add(self._streams[occurrence.index].notes, shift)
+        found.add(self._context.notes)
+        return found
 
     def _builder(self) -> Builder:
         return Builder(self._context, leaf=self._leaf, leaf_samples=self._leaf_samples)
