@@ -1,6 +1,7 @@
 """Aggregations that choose series or need all of them: topk, bottomk, limitk, limit_ratio, quantile, count_values."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import xxhash
@@ -11,6 +12,7 @@ from quarterdeck.metrics.promql.blocks import F64, I64, Axis, Bool, Grid, Vector
 from quarterdeck.metrics.promql.errors import ExecutionError
 from quarterdeck.metrics.promql.exec.grouping import Grouping
 from quarterdeck.metrics.promql.exec.node import Context, ExecNode, scalar, vector
+from quarterdeck.metrics.promql.exec.parameters import WrongParameters, whole_numbers
 from quarterdeck.metrics.promql.exec.relabel import is_label_name
 from quarterdeck.metrics.promql.exec.unite import unite
 from quarterdeck.metrics.promql.floats import show_float
@@ -18,9 +20,6 @@ from quarterdeck.metrics.promql.kernels import groups as kg
 from quarterdeck.metrics.promql.plan import nodes as pn
 from quarterdeck.metrics.promql.syntax.ast import AggregateOp
 from quarterdeck.metrics.promql.syntax.quoting import quote
-
-_LARGEST_INT64 = 9223372036854774784.0
-"""The largest double below 2**63."""
 
 
 @dataclass(frozen=True)
@@ -48,17 +47,6 @@ class TopNode:
         k = np.minimum(k, len(block.axis))
         chosen = kg.topk_groups(block.values, floats, place, len(groups), k, bottom, self.context.threads)
         return VectorBlock(block.axis, block.values, chosen)
-
-
-def whole_numbers(values: F64) -> I64:
-    """The number of series to choose, for each step."""
-    if np.isnan(values).any():
-        raise ExecutionError("Parameter value is NaN")
-    if (values < -_LARGEST_INT64).any():
-        raise ExecutionError(f"Scalar value {show_float(values.min())} underflows int64")
-    if (values > _LARGEST_INT64).any():
-        raise ExecutionError(f"Scalar value {show_float(values.max())} overflows int64")
-    return values.astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -94,13 +82,17 @@ class LimitRatioNode:
     context: Context
     known: dict[int, tuple[Axis, F64]] = field(default_factory=dict[int, tuple[Axis, F64]])
 
+    @cached_property
+    def wrong(self) -> WrongParameters:
+        """The ratios that are more than all."""
+        return WrongParameters(-1.0, 1.0, notes.invalid_ratio, self.plan.parameter_span, self.context)
+
     def eval(self, grid: Grid) -> VectorBlock:
         ratios = scalar(self.parameter, grid).values
         if np.isnan(ratios).any():
             raise ExecutionError("Ratio value is NaN")
+        self.wrong.note(ratios)
         capped = np.clip(ratios, -1.0, 1.0)
-        for wrong, right in zip(ratios[ratios != capped], capped[ratios != capped], strict=True):
-            self.context.notes.warn(notes.invalid_ratio(float(wrong), float(right)), self.plan.parameter_span)
         block = vector(self.operand, grid)
         shares = self._shares(block.axis)[:, None]
         chosen = np.where(capped >= 0, shares < capped, shares >= 1.0 + capped) & (capped != 0)
@@ -129,9 +121,14 @@ class QuantileNode:
     context: Context
     grouping: Grouping
 
+    @cached_property
+    def wrong(self) -> WrongParameters:
+        """The parameters that are no quantiles."""
+        return WrongParameters(0.0, 1.0, notes.invalid_quantile, self.plan.parameter_span, self.context)
+
     def eval(self, grid: Grid) -> VectorBlock:
         phi = scalar(self.parameter, grid).values
-        note_quantiles(phi, self.plan.parameter_span, self.context)
+        self.wrong.note(phi)
         block = vector(self.operand, grid)
         if block.is_histogram.any():
             self.context.notes.inform(notes.ignored_in_aggregation(self.plan.op), self.plan.vector_span)
