@@ -11,13 +11,17 @@ from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.metrics.promql.blocks import SeriesBlock, VectorBlock
 from quarterdeck.metrics.promql.engine import Engine, EngineOptions
 from quarterdeck.metrics.promql.errors import ExecutionError, LimitExceeded, ParseError
+from quarterdeck.metrics.promql.histograms.native import NativeHistogram
 from quarterdeck.metrics.promql.kernels.threads import Stopped
 from quarterdeck.metrics.promql.limits import Limits
+from quarterdeck.metrics.promql.memory import MemorySource, Series
 from quarterdeck.metrics.promql.result import Scalar, String, Vector
 from tests.metrics.promql.samples import labels, many, source
 
 HOUR_MS = 3_600_000
 DECADE_MS = 10 * 365 * 24 * HOUR_MS
+MINUTES_MS = np.arange(61, dtype=np.int64) * 60_000
+HISTOGRAM = NativeHistogram(count=3, total=4, positive=((0, 1.0), (1, 2.0)))
 
 
 @pytest.fixture
@@ -55,6 +59,8 @@ QUERIES = [
     "sum by (job) (rate(m[5m]))",
     "m / on(i) group_left sum by (i) (m)",
     "max_over_time(sum(m)[10m:2m])",
+    "count_over_time(sum by (job) (max_over_time(m[10s:1m]))[2m:20s])",
+    "count_over_time(stddev(last_over_time(m[10s:1m] offset 20s))[2m:20s])",
     "m * scalar(count(m)) + m @ 600",
     "topk(2, m)",
     'count_values("v", m % 3)',
@@ -200,10 +206,44 @@ def test_a_subquery_with_more_steps_than_fit_is_refused_at_once(query: str, engi
     assert peak < 64 << 20
 
 
-def test_notes_name_every_place_of_a_leaf_that_is_evaluated_once(engine: Engine) -> None:
-    result = engine.range([many(2)], "rate(m[5m]) + rate(m[5m])", 0, HOUR_MS, 60_000)
+@pytest.mark.parametrize(
+    ("query", "place"),
+    [("rate(m[5m]) + rate(m[5m])", "1:20"), ("rate(m[5m]) + rate(m[6m])", "1:20"), ("rate(rate(m[5m])[9m:])", "1:6")],
+)
+def test_a_text_is_told_once_and_names_its_last_place(query: str, place: str, engine: Engine) -> None:
+    result = engine.range([many(2)], query, 0, HOUR_MS, 60_000)
     text = 'PromQL info: metric might not be a counter, name does not end in _total/_sum/_count/_bucket: "m"'
-    assert result.infos == (f"{text} (1:20)", f"{text} (1:6)")
+    assert result.infos == (f"{text} ({place})",)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "quantile(time() / 600 - 2, m)",
+        "quantile(time() / 600 - 2 + 0 * scalar(m @ 0), m)",
+        "limit_ratio(time() / 600 - 2, m)",
+        "histogram_quantile(time() / 3600, label_replace(m % 5, 'le', '$1', 'i', '(.*)') or vector(7))",
+        "sort(m)",
+    ],
+)
+def test_the_size_of_blocks_changes_no_notes(query: str, engine: Engine) -> None:
+    whole = engine.range([many(7)], query, 0, HOUR_MS, 60_000)
+    with small(block_cells=50) as other:
+        pieces = other.range([many(7)], query, 0, HOUR_MS, 60_000)
+    assert whole.warnings + whole.infos
+    assert (pieces.warnings, pieces.infos) == (whole.warnings, whole.infos)
+
+
+def test_histograms_that_are_there_in_some_blocks_only_are_aggregated() -> None:
+    samples = np.array([None, *[HISTOGRAM] * 60], object)
+    series = [Series(labels(f"h i={i}"), MINUTES_MS, np.zeros(61), samples) for i in range(3)]
+    with small(block_cells=3) as engine:
+        value = engine.range(
+            [MemorySource.of(series)], "max_over_time(sum(histogram_count(h))[2m:1m])", 0, HOUR_MS, 60_000
+        ).value
+    assert isinstance(value, SeriesBlock)
+    np.testing.assert_array_equal(value.timestamps, MINUTES_MS[1:])
+    np.testing.assert_array_equal(value.values, np.full(60, 3 * HISTOGRAM.count))
 
 
 def test_an_error_of_evaluation_says_what_to_do(engine: Engine) -> None:

@@ -102,7 +102,7 @@ class Builder:
             case pn.VectorOf(scalar=scalar):
                 return VectorOfNode(self.node(scalar, grid))
             case pn.Sort(vector=vector):
-                return SortNode(plan, self.node(vector, grid), context)
+                return SortNode(plan, self.node(vector, grid), context, grid.count)
             case pn.Buckets(vector=vector, args=args):
                 return BucketsNode(plan, self.node(vector, grid), self._nodes(args, grid), context)
             case pn.StepInvariant(plan=inner):

@@ -218,10 +218,11 @@ class VectorVectorNode:
         twice = (counts > 1) & (many.present.any(axis=0) | (self._fills() != (None, None)))
         if not twice.any():
             return
-        group, step = (int(index[0]) for index in np.nonzero(twice))
+        step = int(np.argmax(twice.any(axis=0)))
+        group = int(np.argmax(twice[:, step]))
         rows: list[int] = np.flatnonzero((pairing.one_signature == group) & one.present[:, step])[:2].tolist()
         side = "left" if self.plan.matching.cardinality is Cardinality.ONE_TO_MANY else "right"
-        first, second = (lb.show(one.axis.labels[row]) for row in rows)
+        first, second = sorted(lb.show(one.axis.labels[row]) for row in rows)
         names = frozenset(self.plan.matching.labels)
         shared = lb.show(signature(one.axis.labels[rows[0]], self.plan.matching, names))
         raise ExecutionError(

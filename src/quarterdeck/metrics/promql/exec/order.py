@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import cmp_to_key
 from typing import Final
 
 import numpy as np
@@ -13,21 +14,23 @@ from quarterdeck.metrics.promql.exec.node import Context, ExecNode, vector
 from quarterdeck.metrics.promql.labels import Labels
 from quarterdeck.metrics.promql.plan import nodes as pn
 
-_DIGITS: Final = re.compile(r"(\d+)")
+_CHUNKS: Final = re.compile(r"[0-9]+|[^0-9]+")
 
 
 @dataclass(frozen=True)
 class SortNode:
-    """The series of an instant query in an order. A range query's are always sorted by labels."""
+    """The series of a single step in an order. Those of several steps are always sorted by labels."""
 
     plan: pn.Sort
     operand: ExecNode
     context: Context
+    steps: int
+    """How many there are in all, whatever the blocks are."""
 
     def eval(self, grid: Grid) -> VectorBlock:
         block = vector(self.operand, grid)
         by_value = self.plan.function in {"sort", "sort_desc"}
-        if not self.context.instant or grid.count != 1:
+        if self.steps != 1:
             self.context.notes.warn(notes.SORT_OF_RANGE, self.plan.span)
             return VectorBlock(block.axis, block.values, block.is_float) if by_value else block
         falling = self.plan.function.endswith("_desc")
@@ -46,14 +49,28 @@ class SortNode:
         return (*(natural(lb.get(labels, name)) for name in self.plan.by), labels)
 
 
-def natural(text: str) -> tuple[tuple[int, int, str], ...]:
-    """A key that sorts numbers within texts by size.
+def _compare(one: str, other: str) -> int:
+    """Less than 0 if one text comes before the other: chunk by chunk, by size where both are numbers."""
+    mine, theirs = _CHUNKS.findall(one), _CHUNKS.findall(other)
+    for left, right in zip(mine, theirs, strict=False):
+        keys = (_size(left), _size(right)) if left.isdigit() and right.isdigit() else (left, right)
+        if keys[0] != keys[1]:
+            return -1 if keys[0] < keys[1] else 1
+    return len(mine) - len(theirs)
 
-    >>> sorted(["a10", "a9", "a"], key=natural)
-    ['a', 'a9', 'a10']
-    """
-    parts = _DIGITS.split(text)
-    return tuple((0, int(part), part) if index % 2 else (1, 0, part) for index, part in enumerate(parts) if part)
+
+def _size(digits: str) -> tuple[int, str]:
+    """A key that sorts numbers by size, however long they are."""
+    digits = digits.lstrip("0")
+    return len(digits), digits
+
+
+natural: Final = cmp_to_key(_compare)
+"""A key that sorts numbers within texts by size.
+
+>>> sorted(["a10", "a9", "a", "-3", "2"], key=natural)
+['-3', '2', 'a', 'a9', 'a10']
+"""
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from quarterdeck.metrics.promql.exec.histogram_windows import HistogramWindows, 
 from quarterdeck.metrics.promql.exec.node import Context, ExecNode, Windows, scalar
 from quarterdeck.metrics.promql.exec.selections import note_quantiles
 from quarterdeck.metrics.promql.exec.selectors import gather
+from quarterdeck.metrics.promql.floats import show_float
 from quarterdeck.metrics.promql.kernels.windows import WindowFunction, over_windows, window_bounds
 from quarterdeck.metrics.promql.labels import METRIC_NAME
 from quarterdeck.metrics.promql.plan import nodes as pn
@@ -109,7 +110,8 @@ class RangeCallNode:
             case "quantile_over_time":
                 wrong = ~((values[0] >= 0) & (values[0] <= 1))
                 if wrong.any():
-                    note_quantiles(values[0][self._asked(block, looked_at)], self.plan.arg_spans[0], self.context)
+                    floats = block if block.histograms is None else block.filter(~are_histograms(block.histograms))
+                    note_quantiles(values[0][self._asked(floats, looked_at)], self.plan.arg_spans[0], self.context)
             case "predict_linear":
                 # The kernel predicts from the end of the window; the query asks from the step.
                 values[0] = values[0] + (grid.times() - looked_at.times()) / 1000
@@ -175,9 +177,9 @@ class RangeCallNode:
         for row in np.flatnonzero(where.any(axis=1)).tolist():
             shown = text(lb.get(axis.labels[row], METRIC_NAME))
             if warn:
-                self.context.notes.warn(shown, self.plan.range.span)
+                self.context.notes.warn(shown, self.plan.arg_spans[0])
             else:
-                self.context.notes.inform(shown, self.plan.range.span)
+                self.context.notes.inform(shown, self.plan.arg_spans[0])
 
     def _pick(self, axis: Axis, block: SeriesBlock, low: I64, high: I64) -> VectorBlock:
         """The first or the last sample of a window, whatever it is."""
@@ -221,4 +223,5 @@ def note_non_counters(result: VectorBlock, context: Context, span: Span) -> None
 def _check_factor(wrong: F64, name: str) -> None:
     if len(wrong):
         short = "sf" if name == "smoothing" else "tf"
-        raise ExecutionError(f"invalid {name} factor. Expected: 0 < {short} < 1, got: {wrong[0]:f}")
+        shown = f"{wrong[0]:f}" if np.isfinite(wrong[0]) else show_float(float(wrong[0]))
+        raise ExecutionError(f"invalid {name} factor. Expected: 0 < {short} < 1, got: {shown}")

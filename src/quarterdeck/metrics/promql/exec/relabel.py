@@ -1,5 +1,6 @@
 """`label_replace` and `label_join`."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -25,14 +26,18 @@ class RelabelNode:
     """By the id of an axis, which is kept so that the id stays its own."""
 
     def __post_init__(self) -> None:
-        args = self.plan.args
-        names = args[:1] if self.plan.function == "label_replace" else (args[0], *args[2:])
-        for position, name in enumerate(names):
-            if not is_label_name(name):
-                kind = "destination" if position == 0 else "source"
-                raise ExecutionError(f"invalid {kind} label name in {self.plan.function}(): {name}")
+        # The order of these checks decides which of several mistakes is told; it is Prometheus'.
+        target, _, *sources = self.plan.args
         if self.plan.function == "label_replace":
             _ = self.regex
+        else:
+            self._check_names("source", sources)
+        self._check_names("destination", (target,))
+
+    def _check_names(self, kind: str, names: Sequence[str]) -> None:
+        for name in names:
+            if not is_label_name(name):
+                raise ExecutionError(f"invalid {kind} label name in {self.plan.function}(): {name}")
 
     @cached_property
     def regex(self) -> Regex:

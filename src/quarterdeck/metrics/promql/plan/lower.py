@@ -272,14 +272,14 @@ def labels_of_absent(expr: ast.Expr) -> Labels:
             return labels_of_absent(selector)
         case ast.VectorSelector(matchers=matchers):
             known: dict[str, str] = {}
-            contradicted: set[str] = set()
+            fixed: set[str] = {METRIC_NAME}
             for matcher in matchers:
-                if matcher.name == METRIC_NAME:
-                    continue
-                if matcher.op is MatchOp.EQUAL and matcher.name not in known:
+                # The first equality holds until something else is said of the label; what came before it is forgotten.
+                if matcher.op is MatchOp.EQUAL and matcher.name not in fixed:
                     known[matcher.name] = matcher.value
+                    fixed.add(matcher.name)
                 else:
-                    contradicted.add(matcher.name)
-            return lb.from_mapping({name: value for name, value in known.items() if name not in contradicted})
+                    known.pop(matcher.name, None)
+            return lb.from_mapping(known)
         case _:
             return lb.EMPTY
