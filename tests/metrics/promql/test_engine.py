@@ -246,6 +246,15 @@ def test_histograms_that_are_there_in_some_blocks_only_are_aggregated() -> None:
     np.testing.assert_array_equal(value.values, np.full(60, 3 * HISTOGRAM.count))
 
 
+@pytest.mark.parametrize("function", ["last_over_time", "ts_of_first_over_time", "irate", "rate", "changes"])
+def test_a_subquery_of_histograms_may_have_no_values(function: str, engine: Engine) -> None:
+    samples = np.full(61, HISTOGRAM, object)
+    histograms = MemorySource.of([Series(labels("h"), MINUTES_MS, np.zeros(61), samples)])
+    result = engine.range([histograms], f"{function}((h unless h)[5m:1m])", 0, HOUR_MS, 60_000)
+    assert isinstance(result.value, SeriesBlock)
+    assert not len(result.value.axis)
+
+
 def test_an_error_of_evaluation_says_what_to_do(engine: Engine) -> None:
     with pytest.raises(ExecutionError, match="found duplicate series for the match group") as caught:
         engine.instant([many(3)], "m / on() m", 0)

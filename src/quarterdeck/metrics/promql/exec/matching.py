@@ -99,21 +99,13 @@ class VectorVectorNode:
             self.known[key] = self._pair(many.axis, one.axis)
         pairing = self.known[key]
         self.context.memory.need(len(pairing.many) * grid.count * 26)
-        if not pairing.one_is_unique:
-            self._check_one_side(pairing, many, one)
         both, fills = self._cells(pairing, many, one)
         many_cells = self._side(many, pairing.many, fills[0])
         one_cells = self._side(one, pairing.one, fills[1])
         left, right = (one_cells, many_cells) if swapped else (many_cells, one_cells)
         plan = self.plan
         answer = operate(plan.op, left, right, both, plan.return_bool, self.context, plan.span)
-        possible = answer.possible
-        if not pairing.pairs_are_unique and (count_in_group(possible, pairing.unique_key, pairing.keys) > 1).any():
-            raise ExecutionError(
-                "multiple matches for labels: many-to-one matching must be explicit (group_left/group_right)"
-                if plan.matching.cardinality is Cardinality.ONE_TO_ONE
-                else "multiple matches for labels: grouping labels must ensure unique matches"
-            )
+        self._check(pairing, many, one, answer.possible)
         return unite(VectorBlock(pairing.axis, np.ascontiguousarray(answer.values), answer.passed, answer.histograms))
 
     def _pair(self, many: Axis, one: Axis) -> Pairing:
@@ -212,20 +204,36 @@ class VectorVectorNode:
                 histograms = np.concatenate((histograms, np.full((1, steps), None, object)))
         return Cells(values[rows], None if histograms is None else histograms[rows])
 
-    def _check_one_side(self, pairing: Pairing, many: VectorBlock, one: VectorBlock) -> None:
-        counts = count_in_group(one.present, pairing.one_signature, pairing.signatures)
-        # Where the other side is empty and nothing is filled in, nobody looks.
-        twice = (counts > 1) & (many.present.any(axis=0) | (self._fills() != (None, None)))
-        if not twice.any():
+    def _check(self, pairing: Pairing, many: VectorBlock, one: VectorBlock, possible: Bool) -> None:
+        """Refuse what is ambiguous. The first step that is tells how; within a step the one side is looked at first."""
+        steps = possible.shape[1]
+        twice = np.zeros((pairing.signatures, steps), np.bool_)
+        if not pairing.one_is_unique:
+            counts = count_in_group(one.present, pairing.one_signature, pairing.signatures)
+            # Where the other side is empty and nothing is filled in, nobody looks.
+            twice = (counts > 1) & (many.present.any(axis=0) | (self._fills() != (None, None)))
+        multiple = np.zeros(steps, np.bool_)
+        if not pairing.pairs_are_unique:
+            multiple = (count_in_group(possible, pairing.unique_key, pairing.keys) > 1).any(axis=0)
+        ambiguous = twice.any(axis=0) | multiple
+        if not ambiguous.any():
             return
-        step = int(np.argmax(twice.any(axis=0)))
-        group = int(np.argmax(twice[:, step]))
+        step = int(np.argmax(ambiguous))
+        if twice[:, step].any():
+            raise self._two_on_one_side(pairing, one, int(np.argmax(twice[:, step])), step)
+        raise ExecutionError(
+            "multiple matches for labels: many-to-one matching must be explicit (group_left/group_right)"
+            if self.plan.matching.cardinality is Cardinality.ONE_TO_ONE
+            else "multiple matches for labels: grouping labels must ensure unique matches"
+        )
+
+    def _two_on_one_side(self, pairing: Pairing, one: VectorBlock, group: int, step: int) -> ExecutionError:
         rows: list[int] = np.flatnonzero((pairing.one_signature == group) & one.present[:, step])[:2].tolist()
         side = "left" if self.plan.matching.cardinality is Cardinality.ONE_TO_MANY else "right"
         first, second = sorted(lb.show(one.axis.labels[row]) for row in rows)
         names = frozenset(self.plan.matching.labels)
         shared = lb.show(signature(one.axis.labels[rows[0]], self.plan.matching, names))
-        raise ExecutionError(
+        return ExecutionError(
             f"found duplicate series for the match group {shared} on the {side} hand-side of the operation: "
             f"[{first}, {second}];many-to-many matching not allowed: matching labels must be unique on one side",
             "name the labels to match on, or aggregate that side",

@@ -174,11 +174,11 @@ def as_series(pieces: list[tuple[Grid, VectorBlock]]) -> SeriesBlock:
         axis, values, present, histograms = _on_one_axis(pieces)
     counts = present.sum(axis=1)
     offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)))
-    rows, columns = np.nonzero(present)
-    del rows
-    return SeriesBlock(
-        axis, offsets, times[columns], values[present], None if histograms is None else _unhinted(histograms[present])
-    )
+    _, columns = np.nonzero(present)
+    kept = None if histograms is None else _unhinted(histograms[present])
+    if kept is not None and not are_histograms(kept).any():
+        kept = None
+    return SeriesBlock(axis, offsets, times[columns], values[present], kept)
 
 
 def _unhinted(histograms: Objects) -> Objects:
