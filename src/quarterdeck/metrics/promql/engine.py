@@ -6,7 +6,7 @@ what comes back.
 
 import os
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from quarterdeck.metrics.promql.flow.evalflow import EvalFlow, LeafStream
 from quarterdeck.metrics.promql.flow.leaf import evaluate_leaf
 from quarterdeck.metrics.promql.flow.merge import glue_vectors
 from quarterdeck.metrics.promql.kernels.threads import Threads
+from quarterdeck.metrics.promql.labels import Labels
 from quarterdeck.metrics.promql.limits import Limits, Memory
 from quarterdeck.metrics.promql.notes import Notes
 from quarterdeck.metrics.promql.plan.pipeline import QueryPlan, plan_query
@@ -176,11 +177,22 @@ def _as_vector(block: Block) -> VectorBlock:
 
 
 def _nonempty(block: SeriesBlock) -> SeriesBlock:
-    """Only the series that have samples, sorted by labels as they are shown."""
+    """Only the series that have samples, sorted by labels as they are shown; those that are shown alike are one."""
     shown = block.axis.shown
     there: list[int] = np.flatnonzero(np.diff(block.offsets)).tolist()
     there.sort(key=shown.__getitem__)
     kept = block.take(np.array(there, np.int64))
-    if len(set(kept.axis.shown)) < len(there):
+    rows: dict[Labels, int] = {}
+    place = np.array([rows.setdefault(labels, len(rows)) for labels in kept.axis.shown], np.int64)
+    series = np.repeat(place, np.diff(kept.offsets))
+    order = np.lexsort((kept.timestamps, series))
+    series, timestamps = series[order], kept.timestamps[order]
+    if ((np.diff(series) == 0) & (np.diff(timestamps) == 0)).any():
         raise ExecutionError(SAME_LABELSET)
-    return replace(kept, axis=Axis.of(kept.axis.shown))
+    return SeriesBlock(
+        Axis.of(tuple(rows)),
+        np.searchsorted(series, np.arange(len(rows) + 1)),
+        timestamps,
+        kept.values[order],
+        None if kept.histograms is None else kept.histograms[order],
+    )

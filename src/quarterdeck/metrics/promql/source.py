@@ -13,7 +13,8 @@ class Source(Protocol):
     def select(self, matchers: Sequence[Matcher], start_ms: int, end_ms: int) -> SeriesBlock:
         """The series that match all matchers, with their samples from `start_ms` to `end_ms`, both included.
 
-        Series come sorted by their labels, each whole; staleness markers are among the samples. Called from several
+        Series come sorted by their labels, each whole; staleness markers are among the samples, as floats also where
+        a series has histograms (Prometheus stores those as histograms whose sum is the marker). Called from several
         threads.
         """
         ...

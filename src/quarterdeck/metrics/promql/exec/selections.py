@@ -17,6 +17,7 @@ from quarterdeck.metrics.promql.exec.relabel import is_label_name
 from quarterdeck.metrics.promql.exec.unite import unite
 from quarterdeck.metrics.promql.floats import show_float
 from quarterdeck.metrics.promql.kernels import groups as kg
+from quarterdeck.metrics.promql.labels import METRIC_NAME
 from quarterdeck.metrics.promql.plan import nodes as pn
 from quarterdeck.metrics.promql.syntax.ast import AggregateOp
 from quarterdeck.metrics.promql.syntax.quoting import quote
@@ -165,7 +166,7 @@ class CountValuesNode:
             tuple(lb.drop(labels, frozenset({self.label})) for labels in block.axis.labels), block.axis.nameless
         )
         place, axis = grouping.of(hidden)
-        keep_label = not (self.plan.without and self.label in self.plan.grouping)
+        keep_label = not (self.plan.without and self.label in {*self.plan.grouping, METRIC_NAME})
         counted = kg.count_values(block.values, block.is_float, place, len(axis))
         labels = [
             lb.replace(axis.labels[group], ((self.label, show_float(value) if keep_label else ""),))
