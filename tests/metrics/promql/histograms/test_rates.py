@@ -137,3 +137,27 @@ def test_the_last_change_says_what_is_wrong() -> None:
     assert mixed.remarks == {Remark.MIXED_BUCKETS}
     reconciled = last_change(window(bounded(5.0), bounded(5.0, 6.0, count=2.0)), is_counter=True)
     assert reconciled.remarks == {Remark.SUBTRACTION_RECONCILED}
+
+
+def test_an_increase_is_as_coarse_as_the_coarsest_sample() -> None:
+    fine = NativeHistogram(1, count=2, positive=((1, 1.0), (2, 1.0)))
+    coarse = NativeHistogram(0, count=3, positive=((1, 3.0),), hint=ResetHint.NOT_RESET)
+    finer = NativeHistogram(1, count=6, positive=((1, 3.0), (2, 3.0)), hint=ResetHint.NOT_RESET)
+    found = change_within(window(fine, coarse, finer, start_ms=0), True, per_second=False)
+    assert found.histogram == NativeHistogram(0, count=4, positive=((1, 4.0),))
+
+
+@pytest.mark.parametrize(
+    ("histograms", "remarks"),
+    [
+        ((counter(1, ResetHint.GAUGE), bounded(1.0, count=5, hint=ResetHint.NOT_RESET)), {Remark.NOT_A_COUNTER}),
+        ((counter(1), counter(2, ResetHint.GAUGE), bounded(1.0, count=5, hint=ResetHint.NOT_RESET)), set[Remark]()),
+        ((counter(1), bounded(1.0, count=5, hint=ResetHint.NOT_RESET), counter(9, ResetHint.GAUGE)), set[Remark]()),
+    ],
+)
+def test_kinds_of_buckets_that_differ_are_told_and_that_an_end_is_no_counter(
+    histograms: tuple[NativeHistogram, ...], remarks: set[Remark]
+) -> None:
+    found = change_within(window(*histograms), True, per_second=False)
+    assert found.histogram is None
+    assert found.remarks == {Remark.MIXED_BUCKETS, *remarks}

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from quarterdeck.metrics.promql.histograms.arithmetic import Outcome, add_histograms, subtract_histograms
 from quarterdeck.metrics.promql.histograms.hints import ResetHint
-from quarterdeck.metrics.promql.histograms.layout import MixedBuckets
+from quarterdeck.metrics.promql.histograms.layout import MixedBuckets, reduce_schema
 from quarterdeck.metrics.promql.histograms.native import NativeHistogram
 from quarterdeck.metrics.promql.histograms.resets import is_reset_after
 
@@ -101,9 +101,14 @@ def _counter_change(window: Window) -> Change:
     if window.is_reset(1):
         # Nothing of the first sample matters then, not even what kind of buckets it has.
         first = NativeHistogram(schema=second.schema, custom_bounds=second.custom_bounds)
+    if histograms[-1].is_custom != first.is_custom:
+        ends_are_counters = ResetHint.GAUGE not in (histograms[0].hint, histograms[-1].hint)
+        return Change(None, frozenset({Remark.MIXED_BUCKETS, *(() if ends_are_counters else (Remark.NOT_A_COUNTER,))}))
     if any(histogram.is_custom != first.is_custom for histogram in histograms[1:]):
         return Change(None, frozenset({Remark.MIXED_BUCKETS}))
-    result = _noted(subtract_histograms(histograms[-1], first), Remark.SUBTRACTION_RECONCILED, remarks)
+    # The result is as coarse as the coarsest sample, also where that one has no part in it.
+    last = reduce_schema(histograms[-1], min(histogram.schema for histogram in (first, *histograms[1:])))
+    result = _noted(subtract_histograms(last, first), Remark.SUBTRACTION_RECONCILED, remarks)
     for place in range(2, len(histograms)):
         if window.is_reset(place):
             result = _noted(add_histograms(result, histograms[place - 1]), Remark.ADDITION_RECONCILED, remarks)
