@@ -208,7 +208,14 @@ def test_a_subquery_with_more_steps_than_fit_is_refused_at_once(query: str, engi
 
 @pytest.mark.parametrize(
     ("query", "place"),
-    [("rate(m[5m]) + rate(m[5m])", "1:20"), ("rate(m[5m]) + rate(m[6m])", "1:20"), ("rate(rate(m[5m])[9m:])", "1:6")],
+    [
+        ("rate(m[5m]) + rate(m[5m])", "1:20"),
+        ("rate(m[5m]) + rate(m[6m])", "1:20"),
+        ("rate(rate(m[5m])[9m:])", "1:6"),
+        ("quantile(scalar(rate(m{i='1'}[5m])) * 0, rate(m[5m]))", "1:47"),
+        ("scalar(rate(m{i='1'}[5m])) * rate(m[5m])", "1:35"),
+        ("rate(m[5m]) * scalar(rate(m{i='1'}[5m]))", "1:27"),
+    ],
 )
 def test_a_text_is_told_once_and_names_its_last_place(query: str, place: str, engine: Engine) -> None:
     result = engine.range([many(2)], query, 0, HOUR_MS, 60_000)

@@ -48,7 +48,10 @@ S = TypeVar("S", SelectNode, SmoothedNode, SelectRangeNode)
 
 @dataclass(frozen=True)
 class Builder:
-    """Makes nodes. Where samples are there is a source, where leaves come together there are their answers."""
+    """Makes nodes. Where samples are there is a source, where leaves come together there are their answers.
+
+    Nodes are made in the order in which Prometheus evaluates: of notes with the same text the last one is told.
+    """
 
     context: Context
     source: Source | None = None
@@ -89,6 +92,9 @@ class Builder:
                 return RelabelNode(plan, self.node(vector, grid))
             case pn.Info(vector=vector, series=series):
                 return InfoNode(plan, self.node(vector, grid), self.node(series, grid), context)
+            case pn.VectorScalar(vector=vector, scalar=scalar, scalar_left=True):
+                number = self.node(scalar, grid)
+                return VectorScalarNode(plan, self.node(vector, grid), number, context)
             case pn.VectorScalar(vector=vector, scalar=scalar):
                 return VectorScalarNode(plan, self.node(vector, grid), self.node(scalar, grid), context)
             case pn.VectorVector(op=op, lhs=lhs, rhs=rhs):
@@ -103,8 +109,11 @@ class Builder:
                 return VectorOfNode(self.node(scalar, grid))
             case pn.Sort(vector=vector):
                 return SortNode(plan, self.node(vector, grid), context, grid.count)
-            case pn.Buckets(vector=vector, args=args):
+            case pn.Buckets(function="histogram_quantiles", vector=vector, args=args):
                 return BucketsNode(plan, self.node(vector, grid), self._nodes(args, grid), context)
+            case pn.Buckets(vector=vector, args=args):
+                numbers = self._nodes(args, grid)
+                return BucketsNode(plan, self.node(vector, grid), numbers, context)
             case pn.StepInvariant(plan=inner):
                 once = Grid(grid.start_ms, 1, 1)
                 return StepInvariantNode(self.node(inner, once), once)
@@ -168,13 +177,13 @@ class Builder:
 
     def _aggregate(self, plan: pn.Aggregate, grid: Grid) -> ExecNode:
         context = self.context
-        operand = self.node(plan.vector, grid)
         grouping = Grouping(plan.grouping, plan.without)
         if plan.parameter is None:
-            return CombinedNode(plan, operand, context, grouping)
+            return CombinedNode(plan, self.node(plan.vector, grid), context, grouping)
         if isinstance(plan.parameter, pn.Text):
-            return CountValuesNode(plan, operand, plan.parameter.value)
+            return CountValuesNode(plan, self.node(plan.vector, grid), plan.parameter.value)
         parameter = self.node(plan.parameter, grid)
+        operand = self.node(plan.vector, grid)
         match plan.op:
             case AggregateOp.TOPK | AggregateOp.BOTTOMK:
                 return TopNode(plan, operand, parameter, context, grouping)
