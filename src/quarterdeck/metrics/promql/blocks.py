@@ -217,6 +217,15 @@ class VectorBlock:
             None if self.histograms is None else self.histograms[rows],
         )
 
+    def before(self, step: int) -> "VectorBlock":
+        """Only the steps before one."""
+        return VectorBlock(
+            self.axis,
+            self.values[:, :step],
+            self.present[:, :step],
+            None if self.histograms is None else self.histograms[:, :step],
+        )
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScalarBlock:

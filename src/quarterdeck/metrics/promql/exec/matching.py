@@ -11,7 +11,7 @@ import numpy as np
 from quarterdeck.metrics.promql import labels as lb
 from quarterdeck.metrics.promql.blocks import F64, I64, Axis, Bool, Grid, Objects, VectorBlock
 from quarterdeck.metrics.promql.errors import ExecutionError
-from quarterdeck.metrics.promql.exec.binary import TRIMS, Cells, operate
+from quarterdeck.metrics.promql.exec.binary import TRIMS, Answer, Cells, operate
 from quarterdeck.metrics.promql.exec.node import Context, ExecNode, vector
 from quarterdeck.metrics.promql.exec.unite import unite
 from quarterdeck.metrics.promql.labels import METRIC_NAME, Labels
@@ -99,14 +99,31 @@ class VectorVectorNode:
             self.known[key] = self._pair(many.axis, one.axis)
         pairing = self.known[key]
         self.context.memory.need(len(pairing.many) * grid.count * 26)
+        if (found := self._two_on_one_side(pairing, many, one)) is not None:
+            # Of two mistakes the earlier is told.
+            group, step = found
+            self._answer(pairing, many.before(step), one.before(step))
+            raise self._duplicate(pairing, one, group, step)
+        answer = self._answer(pairing, many, one)
+        return unite(VectorBlock(pairing.axis, np.ascontiguousarray(answer.values), answer.passed, answer.histograms))
+
+    def _answer(self, pairing: Pairing, many: VectorBlock, one: VectorBlock) -> Answer:
+        """What the operator says of each pair; the one side has no duplicates."""
+        plan = self.plan
         both, fills = self._cells(pairing, many, one)
         many_cells = self._side(many, pairing.many, fills[0])
         one_cells = self._side(one, pairing.one, fills[1])
+        swapped = plan.matching.cardinality is Cardinality.ONE_TO_MANY
         left, right = (one_cells, many_cells) if swapped else (many_cells, one_cells)
-        plan = self.plan
         answer = operate(plan.op, left, right, both, plan.return_bool, self.context, plan.span)
-        self._check(pairing, many, one, answer.possible)
-        return unite(VectorBlock(pairing.axis, np.ascontiguousarray(answer.values), answer.passed, answer.histograms))
+        possible = answer.possible
+        if not pairing.pairs_are_unique and (count_in_group(possible, pairing.unique_key, pairing.keys) > 1).any():
+            raise ExecutionError(
+                "multiple matches for labels: many-to-one matching must be explicit (group_left/group_right)"
+                if plan.matching.cardinality is Cardinality.ONE_TO_ONE
+                else "multiple matches for labels: grouping labels must ensure unique matches"
+            )
+        return answer
 
     def _pair(self, many: Axis, one: Axis) -> Pairing:
         matching = self.plan.matching
@@ -204,30 +221,19 @@ class VectorVectorNode:
                 histograms = np.concatenate((histograms, np.full((1, steps), None, object)))
         return Cells(values[rows], None if histograms is None else histograms[rows])
 
-    def _check(self, pairing: Pairing, many: VectorBlock, one: VectorBlock, possible: Bool) -> None:
-        """Refuse what is ambiguous. The first step that is tells how; within a step the one side is looked at first."""
-        steps = possible.shape[1]
-        twice = np.zeros((pairing.signatures, steps), np.bool_)
-        if not pairing.one_is_unique:
-            counts = count_in_group(one.present, pairing.one_signature, pairing.signatures)
-            # Where the other side is empty and nothing is filled in, nobody looks.
-            twice = (counts > 1) & (many.present.any(axis=0) | (self._fills() != (None, None)))
-        multiple = np.zeros(steps, np.bool_)
-        if not pairing.pairs_are_unique:
-            multiple = (count_in_group(possible, pairing.unique_key, pairing.keys) > 1).any(axis=0)
-        ambiguous = twice.any(axis=0) | multiple
-        if not ambiguous.any():
-            return
-        step = int(np.argmax(ambiguous))
-        if twice[:, step].any():
-            raise self._two_on_one_side(pairing, one, int(np.argmax(twice[:, step])), step)
-        raise ExecutionError(
-            "multiple matches for labels: many-to-one matching must be explicit (group_left/group_right)"
-            if self.plan.matching.cardinality is Cardinality.ONE_TO_ONE
-            else "multiple matches for labels: grouping labels must ensure unique matches"
-        )
+    def _two_on_one_side(self, pairing: Pairing, many: VectorBlock, one: VectorBlock) -> tuple[int, int] | None:
+        """The first step at which two series of the one side belong to the same, and the signature of these."""
+        if pairing.one_is_unique:
+            return None
+        counts = count_in_group(one.present, pairing.one_signature, pairing.signatures)
+        # Where the other side is empty and nothing is filled in, nobody looks.
+        twice = (counts > 1) & (many.present.any(axis=0) | (self._fills() != (None, None)))
+        if not twice.any():
+            return None
+        step = int(np.argmax(twice.any(axis=0)))
+        return int(np.argmax(twice[:, step])), step
 
-    def _two_on_one_side(self, pairing: Pairing, one: VectorBlock, group: int, step: int) -> ExecutionError:
+    def _duplicate(self, pairing: Pairing, one: VectorBlock, group: int, step: int) -> ExecutionError:
         rows: list[int] = np.flatnonzero((pairing.one_signature == group) & one.present[:, step])[:2].tolist()
         side = "left" if self.plan.matching.cardinality is Cardinality.ONE_TO_MANY else "right"
         first, second = sorted(lb.show(one.axis.labels[row]) for row in rows)
