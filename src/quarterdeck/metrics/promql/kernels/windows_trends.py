@@ -4,9 +4,8 @@ Small windows, and values that are not finite or whose sums may overflow, are co
 compensated sums over the samples of each window. Windows that overlap much share their work as in `windows_sums`: the
 sums over two stretches, added, are those over both. Times and values are taken relative to a sample of both, so that
 nothing large cancels out where a series varies little around a large number. Prometheus takes the values as they are,
-and the last bit of a value is as much as the slope may differ over the range. So the results are the same to twelve
-digits while the values are not more than some hundred times what the line rises in a window; beyond that ours is the
-better one.
+and what the line rises in a window is wrong by some of their last bits. So the results are the same to twelve digits
+while the values are not more than some hundred times that rise; beyond that ours is the better one.
 """
 
 from typing import Final
@@ -24,7 +23,7 @@ PREDICT_LINEAR: Final = 1
 _LIMIT: Final = 1e250
 """The products of these with times, and the sum of many, do not overflow."""
 _SMALL: Final = 16
-"""Samples in a window up to which it is computed anew. Not doing so saves little time there."""
+"""Samples in a window up to which it is computed anew, to the last bit of Prometheus, though that is slower."""
 _FAR: Final = 8
 """Ranges between a window and its step from which Prometheus' rounding of times shows: there it is done as it does."""
 
