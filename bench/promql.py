@@ -14,10 +14,10 @@ import cProfile
 import http.client
 import pstats
 import statistics
-import struct
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlencode
@@ -27,16 +27,16 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from checks import peers
-from quarterdeck.metrics.promql.blocks import Axis, SeriesBlock
+from quarterdeck.metrics.promql.blocks import SeriesBlock
 from quarterdeck.metrics.promql.engine import Engine, EngineOptions
 from quarterdeck.metrics.promql.kernels.warm import warm
-from quarterdeck.metrics.promql.labels import Labels, from_mapping
+from quarterdeck.metrics.promql.labels import from_mapping
 from quarterdeck.metrics.promql.limits import Limits
-from quarterdeck.metrics.promql.memory import MemorySource
+from quarterdeck.metrics.promql.memory import MemorySource, Series
 from quarterdeck.metrics.promql.syntax.ast import Matcher
-from tests.differential.peer import running_prometheus
+from tests.differential.peer import PrometheusClient, running_prometheus
 
-BASE_MS = 1_700_000_040_000  # on a minute, and with six bytes in protobuf until 2039
+BASE_MS = 1_700_000_040_000  # on a minute
 INTERVAL_MS = 15_000
 SAMPLES = 6 * 240
 START_MS, END_MS, STEP_MS = BASE_MS + 3_600_000, BASE_MS + 6 * 3_600_000 - 60_000, 60_000
@@ -50,6 +50,13 @@ class Ask:
     text: str
     large: bool = False
     instant: bool = False
+    step_ms: int = 60_000
+
+    @property
+    def name(self) -> str:
+        """How it stands in the table."""
+        steps = "" if self.step_ms == STEP_MS else f" (step {self.step_ms / 1000:g} s)"
+        return self.text + (" (instant)" if self.instant else "") + steps + (" *" if self.large else "")
 
 
 ASKS = (
@@ -64,6 +71,8 @@ ASKS = (
     Ask("a", large=True),
     Ask("a", large=True, instant=True),
     Ask("rate(a[1m])", large=True),
+    Ask("sum(rate(a{l='7'}[1m]))", step_ms=1_800),  # one series, 10,000 steps
+    Ask("sum(rate(a{l=~'1?.'}[1m]))", step_ms=18_000),  # some twenty series, 1,000 steps
     Ask("count(rate(sparse[1m]))"),
     Ask("sum(double_exponential_smoothing(a[10m], 0.3, 0.3))"),
     Ask("sum(changes(a[1h]))"),
@@ -86,6 +95,7 @@ ASKS = (
     Ask("sum without (l) (rate(a[1m])) / sum without (l) (rate(b[1m]))"),
     Ask("sum(histogram_quantile(0.9, rate(h[5m])))"),
     Ask("sum(a * on(job) group_left count by (job) (b))"),
+    Ask("sum(max by (instance) (a) / on(instance) max by (instance) (b))", step_ms=3_600),  # 5,000 steps
     Ask('count({__name__!=""})'),
     Ask("sum(timestamp(a))"),
     Ask("sum(sum_over_time(rate(a[1m])[10m:1m]))"),
@@ -99,9 +109,8 @@ ASKS = (
     Ask("absent(a)"),
     *(
         Ask(f"sum({function}_over_time(a[{window}]))")
-        for window in ("5m", "1h")
-        for function in ("count", "sum", "avg", "min", "max", "stddev", "quantile")
-        if function != "quantile"
+        for window in ("5m", "1h", "6h")
+        for function in ("count", "sum", "avg", "min", "max", "stddev")
     ),
     Ask("sum(deriv(a[10m]))"),
     Ask("sum(predict_linear(a[1h], 600))"),
@@ -126,16 +135,16 @@ class Figure:
         return self.samples / self.cpu_s
 
 
-def make_block(series: int, seed: int = 1) -> SeriesBlock:
-    """Counters `a`, gauges `b` and histograms `h`, each `series` of them, and some sparse counters."""
+def make_series(count: int, seed: int = 1) -> list[Series]:
+    """Counters `a`, gauges `b` and buckets `h`, as many of each, and some sparse counters."""
     rng = np.random.default_rng(seed)
-    rows: list[tuple[Labels, np.ndarray, np.ndarray]] = []
+    made: list[Series] = []
     times = BASE_MS + np.arange(SAMPLES, dtype=np.int64) * INTERVAL_MS
 
     def add(labels: dict[str, str], phase_ms: int, values: np.ndarray, every: int = 1) -> None:
-        rows.append((from_mapping(labels), (times + phase_ms)[::every], values[::every].astype(np.float64)))
+        made.append(Series(from_mapping(labels), (times + phase_ms)[::every], values[::every].astype(np.float64)))
 
-    for i in range(series):
+    for i in range(count):
         known = {"l": str(i), "job": f"job-{i % 10}", "instance": f"host-{i % 50}:9100"}
         phase = int(rng.integers(0, INTERVAL_MS - 1)) | 1
         add({"__name__": "a", **known}, phase, np.cumsum(rng.integers(0, 20, SAMPLES)))
@@ -145,14 +154,7 @@ def make_block(series: int, seed: int = 1) -> SeriesBlock:
             observed = np.cumsum(rng.integers(0, 5, (len(BOUNDS), SAMPLES)), axis=0).cumsum(axis=1)
             for bound, counts in zip(BOUNDS, observed, strict=True):
                 add({"__name__": "h", "le": bound, **known}, phase, counts)
-    rows.sort(key=lambda row: row[0])
-    lengths = [len(stamps) for _, stamps, _ in rows]
-    return SeriesBlock(
-        Axis.of([labels for labels, _, _ in rows]),
-        np.concatenate(([0], np.cumsum(lengths))).astype(np.int64),
-        np.concatenate([stamps for _, stamps, _ in rows]),
-        np.concatenate([values for _, _, values in rows]),
-    )
+    return made
 
 
 class Counting:
@@ -175,7 +177,7 @@ def measure_ours(engine: Engine, source: Counting, ask: Ask, seconds: float) -> 
         if ask.instant:
             engine.instant([source], ask.text, END_MS)
         else:
-            engine.range([source], ask.text, START_MS, END_MS, STEP_MS)
+            engine.range([source], ask.text, START_MS, END_MS, ask.step_ms)
 
     once()
     walls: list[float] = []
@@ -196,7 +198,7 @@ def measure_peer(port: int, ask: Ask, seconds: float) -> float:
     if ask.instant:
         path = "/api/v1/query?" + urlencode({"query": text, "time": END_MS / 1000})
     else:
-        times = {"start": START_MS / 1000, "end": END_MS / 1000, "step": STEP_MS / 1000}
+        times = {"start": START_MS / 1000, "end": END_MS / 1000, "step": ask.step_ms / 1000}
         path = "/api/v1/query_range?" + urlencode({"query": text, **times})
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     walls: list[float] = []
@@ -213,92 +215,25 @@ def measure_peer(port: int, ask: Ask, seconds: float) -> float:
     return statistics.median(walls)
 
 
-def load_peer(port: int, block: SeriesBlock) -> None:
-    """All samples by remote write, ten minutes at a time, encoded as arrays: a sample has 18 bytes."""
-    heads = [
-        b"".join(_field(1, _field(1, k.encode()) + _field(2, v.encode())) for k, v in ls) for ls in block.axis.labels
-    ]
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
-    first, last = int(block.timestamps.min()), int(block.timestamps.max())
-    for low in range(first, last + 1, 600_000):
-        parts: list[bytes] = []
-        for row, head in enumerate(heads):
-            begin, end = int(block.offsets[row]), int(block.offsets[row + 1])
-            stamps = block.timestamps[begin:end]
-            cut = slice(begin + int(np.searchsorted(stamps, low)), begin + int(np.searchsorted(stamps, low + 600_000)))
-            body = head + _samples(block.timestamps[cut], block.values[cut])
-            parts.append(b"\x0a" + _varint(len(body)) + body)
-        for some in _bundles(parts, 4 << 20):
-            headers = {"Content-Encoding": "snappy", "Content-Type": "application/x-protobuf"}
-            connection.request("POST", "/api/v1/write", _snappy(some), headers)
-            response = connection.getresponse()
-            answer = response.read()
-            if response.status >= 300:
-                raise RuntimeError(f"Prometheus answered {response.status}: {answer[:300]!r}")
-    connection.close()
-
-
-def _bundles(parts: list[bytes], size: int) -> Iterator[bytes]:
-    bundle: list[bytes] = []
-    weight = 0
-    for part in parts:
-        bundle.append(part)
-        weight += len(part)
-        if weight > size:
-            yield b"".join(bundle)
-            bundle, weight = [], 0
-    if bundle:
-        yield b"".join(bundle)
-
-
-def _samples(stamps: np.ndarray, values: np.ndarray) -> bytes:
-    out = np.zeros((len(stamps), 18), np.uint8)
-    out[:, 0], out[:, 1], out[:, 2], out[:, 11] = 0x12, 16, 0x09, 0x10
-    out[:, 3:11] = values.astype("<f8").view(np.uint8).reshape(-1, 8)
-    for byte in range(6):
-        out[:, 12 + byte] = (stamps >> (7 * byte)) & 0x7F | (0x80 if byte < 5 else 0)
-    return out.tobytes()
-
-
-def _field(number: int, content: bytes) -> bytes:
-    return _varint(number << 3 | 2) + _varint(len(content)) + content
-
-
-def _varint(number: int) -> bytes:
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
-
-
-def _snappy(content: bytes) -> bytes:
-    pieces = [content[at : at + 65536] for at in range(0, len(content), 65536)]
-    return _varint(len(content)) + b"".join(b"\xf4" + struct.pack("<H", len(piece) - 1) + piece for piece in pieces)
-
-
 def report(series: int, figures: list[Figure]) -> None:
     """The table, and a line about the whole."""
     print(f"\n{series:,} series of each kind, 6 h at 15 s; 5 h at step 60 s; times are medians\n")
     print(f"{'query':62} {'ms':>8} {'M samples/s/core':>17} {'Prometheus ms':>14} {'times':>7}")
     for figure in figures:
-        ask = figure.ask
-        name = ask.text + (" (instant)" if ask.instant else "") + (" *" if ask.large else "")
         peer = f"{figure.peer_s * 1000:14.1f} {figure.peer_s / figure.our_s:7.1f}" if figure.peer_s is not None else ""
-        print(f"{name:62} {figure.our_s * 1000:8.1f} {figure.per_core / 1e6:17.1f} {peer}")
+        print(f"{figure.ask.name:62} {figure.our_s * 1000:8.1f} {figure.per_core / 1e6:17.1f} {peer}")
     ratios = [figure.peer_s / figure.our_s for figure in figures if figure.peer_s is not None and not figure.ask.large]
     if ratios:
         middle = statistics.median(ratios)
         print(f"\nfaster than Prometheus by (not counting *): least {min(ratios):.1f}, median {middle:.1f}")
     slowest = sorted(figures, key=lambda figure: -figure.our_s)[:5]
-    print("slowest five:", "; ".join(f"{figure.ask.text} {figure.our_s * 1000:.0f} ms" for figure in slowest))
+    print("slowest five:", "; ".join(f"{figure.ask.name} {figure.our_s * 1000:.0f} ms" for figure in slowest))
 
 
 def run(series: int, asks: tuple[Ask, ...], with_peer: bool, seconds: float) -> None:
     """Measure all queries over so many series."""
-    block = make_block(series)
-    source = Counting(MemorySource(block))
+    samples = make_series(series)
+    source = Counting(MemorySource.of(samples))
     program = peers.find(peers.PROMETHEUS) if with_peer else None
     if with_peer and program is None:
         print("no Prometheus here: `make peers` fetches one; measuring ours alone")
@@ -318,17 +253,16 @@ def run(series: int, asks: tuple[Ask, ...], with_peer: bool, seconds: float) -> 
         return
     with running_prometheus(program) as port:
         begun = time.perf_counter()
-        load_peer(port, block)
-        print(
-            f"{len(block.values):,} samples written to Prometheus in {time.perf_counter() - begun:.0f} s",
-            file=sys.stderr,
-        )
+        with closing(PrometheusClient(port)) as client:
+            client.write(samples)
+        written = sum(len(one.values) for one in samples)
+        print(f"{written:,} samples written to Prometheus in {time.perf_counter() - begun:.0f} s", file=sys.stderr)
         report(series, all_figures(lambda ask: measure_peer(port, ask, seconds)))
 
 
 def profile(series: int, text: str) -> None:
     """Where the time of one query goes."""
-    source = MemorySource(make_block(series))
+    source = MemorySource.of(make_series(series))
     with Engine(threads=1) as engine:
         engine.range([source], text, START_MS, END_MS, STEP_MS)
         profiler = cProfile.Profile()

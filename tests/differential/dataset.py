@@ -77,12 +77,6 @@ def make(seed: int) -> tuple[Series, ...]:
     return tuple(_Maker(Random(f"dataset {seed}")).series())
 
 
-def between(series: Series, low_ms: int, high_ms: int) -> list[tuple[int, float]]:
-    """The samples from `low_ms` to before `high_ms`."""
-    low, high = np.searchsorted(series.timestamps, (low_ms, high_ms))
-    return list(zip(series.timestamps[low:high].tolist(), series.values[low:high].tolist(), strict=True))
-
-
 def nudged(dataset: tuple[Series, ...], relative: float, seed: int) -> tuple[Series, ...]:
     """The same samples with each series times its own factor near 1.
 

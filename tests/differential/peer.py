@@ -5,7 +5,7 @@ import json
 import re
 import subprocess
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,8 +13,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from quarterdeck.metrics.promql.memory import Series
-from tests.differential.dataset import between
-from tests.differential.remote_write import write_request
+from tests.differential.remote_write import write_requests
 
 _START_LIMIT_S = 30.0
 _REQUEST_LIMIT_S = 60.0
@@ -44,14 +43,10 @@ class PrometheusClient:
             self._post(f"/api/v1/{endpoint}", body, {"Content-Type": "application/x-www-form-urlencoded"})
         )
 
-    def write(self, dataset: tuple[Series, ...]) -> None:
+    def write(self, dataset: Iterable[Series]) -> None:
         """Send all samples, all series advancing together in time."""
-        start = min(int(series.timestamps[0]) for series in dataset)
-        end = max(int(series.timestamps[-1]) for series in dataset)
-        for low in range(start, end + 1, _CHUNK_MS):
-            cut = [(series.labels, between(series, low, low + _CHUNK_MS)) for series in dataset]
-            body = write_request([(labels, samples) for labels, samples in cut if samples])
-            headers = {"Content-Encoding": "snappy", "Content-Type": "application/x-protobuf"}
+        headers = {"Content-Encoding": "snappy", "Content-Type": "application/x-protobuf"}
+        for body in write_requests(dataset, _CHUNK_MS):
             self._post("/api/v1/write", body, headers, must_succeed=True)
 
     def _post(self, path: str, body: bytes, headers: Mapping[str, str], must_succeed: bool = False) -> bytes:

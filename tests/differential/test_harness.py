@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from quarterdeck.metrics.promql import labels as lb
+from quarterdeck.metrics.promql.memory import Series
 from quarterdeck.metrics.promql.syntax.parser import parse
 from tests.differential import dataset, known
 from tests.differential import vocabulary as words
@@ -15,7 +16,7 @@ from tests.differential.answers import Difference, Failure, Table, compare, orde
 from tests.differential.cases import Candidate, Case, cases
 from tests.differential.known import Finding
 from tests.differential.minimise import minimised
-from tests.differential.remote_write import write_request
+from tests.differential.remote_write import write_requests
 from tests.differential.selectors import FIRST_S
 
 A, B = (("job", "a"),), (("job", "b"),)
@@ -103,14 +104,24 @@ def test_the_smallest_part_that_differs_is_found() -> None:
 
 
 def test_a_remote_write_request_is_protobuf_in_a_snappy_literal() -> None:
-    body = write_request([((("a", "b"),), [(300, 1.5)])])
-    series = b"\x0a\x06\x0a\x01a\x12\x01b" + b"\x12\x0c\x09" + np.float64(1.5).tobytes() + b"\x10\xac\x02"
+    [body] = write_requests([Series((("a", "b"),), np.array([300]), np.array([1.5]))], 1000)
+    series = b"\x0a\x06\x0a\x01a\x12\x01b" + b"\x12\x10\x09" + np.float64(1.5).tobytes()
+    series += b"\x10\xac\x82\x80\x80\x80\x00"
     message = b"\x0a" + bytes([len(series)]) + series
     assert body == bytes([len(message)]) + b"\xf4" + bytes([len(message) - 1, 0]) + message
 
 
+def test_remote_write_requests_advance_all_series_together() -> None:
+    one = Series(A, np.array([0, 1000]), np.array([0.5, 1.5]))
+    other = Series(B, np.array([999, 1001]), np.array([2.5, 3.5]))
+    first, second = write_requests([one, other], 1000)
+    for value, body in ((0.5, first), (2.5, first), (1.5, second), (3.5, second)):
+        assert np.float64(value).tobytes() in body
+
+
 def test_a_staleness_marker_keeps_its_bits() -> None:
-    assert np.uint64(0x7FF0000000000002).tobytes() in write_request([(A, [(1, dataset.STALE)])])
+    [body] = write_requests([Series(A, np.array([1]), np.array([dataset.STALE]))], 1000)
+    assert np.uint64(0x7FF0000000000002).tobytes() in body
 
 
 def test_the_same_seed_makes_the_same_samples_and_queries() -> None:
