@@ -7,7 +7,7 @@ from quarterdeck.metrics.promql.syntax import ast
 from quarterdeck.metrics.promql.syntax.printer import show
 from tests.differential.cases import Case
 from tests.differential.known import Finding
-from tests.differential.trees import children, parts
+from tests.differential.trees import children, parts, with_child
 
 
 def minimised(finding: Finding, check: Callable[[Case], Finding | None]) -> Finding:
@@ -55,10 +55,4 @@ def _shortened(expr: ast.Expr) -> Iterator[ast.Expr]:
         # A range's selector in place of the range would only be of the wrong type.
         within = [] if isinstance(child, ast.MatrixSelector) else [part for _, part in children(child)]
         for candidate in (*within, *_shortened(child)):
-            yield _with_child(expr, name, child, candidate)
-
-
-def _with_child(expr: ast.Expr, name: str, old: ast.Expr, new: ast.Expr) -> ast.Expr:
-    held: ast.Expr | tuple[ast.Expr, ...] = getattr(expr, name)
-    changed = tuple(new if one is old else one for one in held) if isinstance(held, tuple) else new
-    return replace(expr, **{name: changed})  # pyright: ignore[reportArgumentType] - the field is known by name only
+            yield with_child(expr, name, child, candidate)

@@ -92,6 +92,24 @@ def test_rounding_is_excused_only_where_our_own_answer_moves() -> None:
             assert (known.excuse(Finding(case, parse(text), our, their, difference), candidate) is not None) is excused
 
 
+def test_a_functions_last_bit_is_excused_only_where_the_query_makes_much_of_it() -> None:
+    steady = "delta(sqrt(latency_seconds_bucket)[1m500ms:45s])"
+    shaky = "delta(atan(latency_seconds_bucket)[1m500ms:45s])"
+    plain = "atan(latency_seconds_bucket)"
+    with closing(Candidate(dataset.make(101), 1)) as candidate:
+        for text, excused in ((steady, False), (plain, False), (shaky, True)):
+            case = Case(text, 1700008022, 1700008022, 0)
+            our = candidate.answer(case)
+            assert isinstance(our, Table)
+            labels = next(labels for labels, points in our.series.items() if any(points.values()))
+            moved = {time: value * (1 + 1e-8) for time, value in our.series[labels].items()}
+            their = Table("vector", {**our.series, labels: moved})
+            difference = compare(our, their)
+            assert difference is not None
+            finding = Finding(case, parse(text), our, their, difference)
+            assert known.is_last_bit_of_a_function(finding, candidate) is excused
+
+
 def test_the_smallest_part_that_differs_is_found() -> None:
     def check(case: Case) -> Finding | None:
         wrong = "rate(b" in case.text

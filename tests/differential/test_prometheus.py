@@ -22,7 +22,7 @@ from tests.differential.selectors import FIRST_S
 pytestmark = pytest.mark.xdist_group("prometheus")  # one of them is started, not one in each process
 
 SEED = 1
-PORTIONS = 8
+PORTIONS = 40
 PORTION = 50
 
 
