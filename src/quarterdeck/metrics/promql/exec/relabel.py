@@ -49,7 +49,9 @@ class RelabelNode:
 
     def eval(self, grid: Grid) -> VectorBlock:
         block = vector(self.operand, grid)
-        _, axis = self.known.setdefault(id(block.axis), (block.axis, self._relabelled(block.axis)))
+        if id(block.axis) not in self.known:
+            self.known[id(block.axis)] = (block.axis, self._relabelled(block.axis))
+        _, axis = self.known[id(block.axis)]
         return unite(VectorBlock(axis, block.values, block.present, block.histograms))
 
     def _relabelled(self, axis: Axis) -> Axis:
