@@ -9,7 +9,7 @@ from quarterdeck.metrics.promql.errors import ParseError
 from quarterdeck.metrics.promql.plan import nodes as pn
 from quarterdeck.metrics.promql.plan.explain import selector
 from quarterdeck.metrics.promql.plan.leaves import BaseExpr, Merge, canonical
-from quarterdeck.metrics.promql.plan.lower import QueryTimes, lower
+from quarterdeck.metrics.promql.plan.lower import QueryTimes, labels_of_absent, lower
 from quarterdeck.metrics.promql.plan.pipeline import QueryPlan, plan_query
 from quarterdeck.metrics.promql.syntax.ast import Call
 from quarterdeck.metrics.promql.syntax.parser import parse
@@ -111,6 +111,10 @@ def test_equal_leaves_are_evaluated_once() -> None:
     assert query.plan.rhs.start == 14
 
 
+def test_the_order_of_matchers_makes_no_other_leaf() -> None:
+    assert len(plan('m{a="1",b="2"} - m{b="2",a="1"}').leaves) == 1
+
+
 @pytest.mark.parametrize(
     "text",
     ["rate(m[5m]) / rate(m[6m])", "m / m offset 1m", 'm{a="1"} / m{a="2"}', "m / m @ 60", "sum(m) / sum by (a) (m)"],
@@ -131,7 +135,9 @@ def test_a_leaf_has_the_same_id_in_every_query_and_another_one_at_other_times() 
 
 def test_the_id_of_a_leaf_never_changes_between_versions_unnoticed() -> None:
     (leaf,) = plan('sum by (job) (rate(m{a=~"b|c"}[5m] offset 1m))').leaves
-    assert canonical(leaf.plan).startswith("Aggregate(sum RangeCall('rate' SelectRange([Matcher('a' =~ 'b|c')")
+    assert canonical(leaf.plan).startswith(
+        "Aggregate(sum RangeCall('rate' SelectRange([Matcher('__name__' = 'm') Matcher('a' =~ 'b|c')]"
+    )
     assert leaf.id == BaseExpr(leaf.plan, leaf.grid, leaf.merge, start=99, scope=7).id
 
 
@@ -197,7 +203,7 @@ def test_info_series_are_looked_at_when_all_samples_of_the_vector_are(
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ('info(m{job="a", instance=~"b.+", x="y"})', 'target_info{job="a", instance=~"b.+"}'),
+        ('info(m{job="a", instance=~"b.+", x="y"})', 'target_info{instance=~"b.+", job="a"}'),
         ('info(rate(m{job="a"}[5m]) * 2, {"i"})', 'i{job="a"}'),
         ('info(m{job!="a", instance=~".*"})', "target_info"),
         ('info(sum by (job) (m{job="a"}))', "target_info"),
@@ -218,3 +224,18 @@ def test_info_at_a_fixed_time_is_evaluated_once() -> None:
 
 def test_the_series_and_the_info_series_are_leaves_of_their_own() -> None:
     assert leaf_kinds(plan("sum(info(rate(m[5m])))")) == [("RangeCall", Merge.UNION), ("Select", Merge.UNION)]
+
+
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [
+        ('nobody{port!="a", port=~"b|c", port="b"}', (("port", "b"),)),
+        ('nobody{port="b", port!="a"}[5m]', ()),
+        ('nobody{port="b", pier="x", port="b"}', (("pier", "x"),)),
+    ],
+)
+def test_what_is_absent_has_the_labels_of_equalities_unless_more_is_said_after(
+    text: str, known: tuple[tuple[str, str], ...]
+) -> None:
+    # No script can say this: they also run what is printed of a query, and that has its matchers in another order.
+    assert labels_of_absent(parse(text)) == known

@@ -89,10 +89,12 @@ class _Lowering:
             case ast.VectorSelector():
                 timing = pn.Timing(expr.offset_ms, expr.at)
                 smoothed = expr.extension is Extension.SMOOTHED  # one sample has no beginning to anchor
-                return pn.Select(expr.matchers, timing, smoothed=smoothed, span=expr.span)
+                return pn.Select(expr.conditions, timing, smoothed=smoothed, span=expr.span)
             case ast.MatrixSelector(selector=selector, range_ms=range_ms):
                 timing = pn.Timing(selector.offset_ms, selector.at)
-                return pn.SelectRange(selector.matchers, timing, range_ms, extension=selector.extension, span=expr.span)
+                return pn.SelectRange(
+                    selector.conditions, timing, range_ms, extension=selector.extension, span=expr.span
+                )
             case ast.Subquery():
                 step_ms = self.times.default_subquery_step_ms if expr.step_ms is None else expr.step_ms
                 timing = pn.Timing(expr.offset_ms, expr.at)
