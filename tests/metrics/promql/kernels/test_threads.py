@@ -2,6 +2,7 @@
 
 import itertools
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from quarterdeck.metrics.promql.blocks import I64, Axis, Grid, SeriesBlock
+from quarterdeck.metrics.promql.kernels import windows
 from quarterdeck.metrics.promql.kernels.threads import INLINE_WORK, Stopped, Threads, cut
 from quarterdeck.metrics.promql.kernels.windows import WindowFunction, instant, over_windows, window_bounds
 
@@ -104,6 +106,42 @@ def test_what_a_part_raises_reaches_the_caller_and_ends_the_work(count: int) -> 
     assert len(started) <= count
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_who_still_runs_when_the_pool_is_closed_is_told_to_stop(count: int) -> None:
+    pool = Threads(count)
+    threads = pool.until(lambda: False)
+    offsets = offsets_of(*[100_000] * 50)
+    begun, closed = threading.Event(), threading.Event()
+    done: list[int] = []
+
+    def part(low: int, high: int) -> None:
+        done.append(high - low)
+        begun.set()
+        closed.wait(timeout=10)
+
+    closing = threading.Thread(target=lambda: (begun.wait(timeout=10), pool.close()))
+    closing.start()
+
+    def run() -> None:
+        threads.run(offsets, 0, part)
+
+    running = threading.Thread(target=run)
+    running.start()
+    begun.wait(timeout=10)
+    for _ in range(1000):
+        if pool.is_closed:
+            break
+        closing.join(timeout=0.01)
+    closed.set()
+    running.join(timeout=10)
+    closing.join(timeout=10)
+    assert sum(done) == 50, "what has begun is finished"
+    with pytest.raises(Stopped):
+        run()
+    with pytest.raises(Stopped):
+        pool.until(lambda: False)
+
+
 def test_a_pool_without_threads_is_refused() -> None:
     with pytest.raises(ValueError, match="one thread or more"):
         Threads(0)
@@ -139,3 +177,36 @@ def test_results_are_bit_for_bit_the_same_on_any_number_of_threads(seed: int) ->
                 window_bounds(block, grid, 9000, several), window_bounds(block, grid, 9000, one), strict=True
             ):
                 assert got.tobytes() == expected.tobytes()
+
+
+def test_a_series_that_is_much_work_is_cut_into_steps_and_can_be_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    block = SeriesBlock(Axis.of(()), offsets_of(5000), np.arange(5000, dtype=np.int64) * 1000, rng.normal(0, 1, 5000))
+    grid = Grid(0, 7000, 700)
+    asked: list[bool] = []
+
+    def ask() -> bool:
+        asked.append(True)
+        return False
+
+    with Threads(1) as threads:
+        for function in WindowFunction:
+            parameters = (rng.random(grid.count),) * PARAMETERS.get(function, 0)
+            values, present = over_windows(function, block, grid, 900_000, threads, parameters)
+            with monkeypatch.context() as patch:
+                patch.setattr(windows, "_SERIES_WORK", 100)
+                asked.clear()
+                cut_values, cut_present = over_windows(function, block, grid, 900_000, threads.until(ask), parameters)
+            assert len(asked) > 5, function
+            np.testing.assert_allclose(cut_values, values, rtol=1e-9, err_msg=function)
+            assert cut_present.tobytes() == present.tobytes(), function
+
+
+def test_a_median_of_long_windows_that_move_far_is_sorted_anew() -> None:
+    size = 300_000
+    values = np.random.default_rng(2).normal(0, 1, size)
+    block = SeriesBlock(Axis.of(()), offsets_of(size), np.arange(size, dtype=np.int64), values)
+    begun = time.process_time()
+    with Threads(1) as threads:
+        over_windows(WindowFunction.MAD, block, Grid(size // 2, 20_000, 8), size // 2, threads)
+    assert time.process_time() - begun < 5

@@ -9,6 +9,7 @@ the first query. So: what a kernel reads has gone through `given`, what it write
 numbers are of Python's int and float.
 """
 
+import contextlib
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
@@ -44,7 +45,8 @@ def part_of_kernel(function: F) -> F:
     _config.CACHE_LOCATOR_CLASSES = ",".join(f"{__name__}.{name}" for name in ("InGiven", "InTree", "InHome"))
     try:
         # Division by zero gives what IEEE 754 says, as in Go; and no sum may be put in another order.
-        compiled = cast("Any", numba).njit(nogil=True, cache=True, error_model="numpy", fastmath=False)(function)
+        compiled = cast("Any", numba).njit(nogil=True, error_model="numpy", fastmath=False)(function)
+        compiled._cache = _Cache(function)  # noqa: SLF001 - what cache=True does, with a cache that forgives
     finally:
         _config.CACHE_LOCATOR_CLASSES = before
     _FUNCTIONS[id(compiled)] = cast("FunctionType", function)
@@ -115,3 +117,24 @@ class InTree(_Stamped, _caching.InTreeCacheLocator):
 
 class InHome(_Stamped, _caching.UserWideCacheLocator):
     """In the user's cache."""
+
+
+class _Cache(_caching.FunctionCache):
+    """Numba's cache of one function, in which a file may be broken or not be written: that costs time, not the query.
+
+    A process that is killed while it writes, or a disk that is full, leaves such files behind.
+    """
+
+    def load_overload(self, sig: object, target_context: object) -> object:
+        """The compiled form for some types, or None if it has to be made."""
+        try:
+            return super().load_overload(sig, target_context)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        except Exception:  # noqa: BLE001 - what pickle raises over a broken file may be anything
+            with contextlib.suppress(OSError):
+                self.flush()
+            return None
+
+    def save_overload(self, sig: object, data: object) -> None:
+        """Keep a compiled form for the next process, if there is room."""
+        with contextlib.suppress(OSError):
+            super().save_overload(sig, data)  # pyright: ignore[reportUnknownMemberType]

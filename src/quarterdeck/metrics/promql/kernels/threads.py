@@ -6,11 +6,12 @@ does not depend on the number of threads or on their order.
 """
 
 import bisect
+import contextlib
 import copy
 import itertools
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
 
 import numpy as np
@@ -36,11 +37,18 @@ class Threads:
         self.count: Final = count
         self._pool: Final = ThreadPoolExecutor(count - 1, "promql-kernel") if count > 1 else None
         self._should_stop: Callable[[], bool] | None = None
+        self._closed: Final = threading.Event()
 
     def close(self) -> None:
-        """End the threads, when what they run now is done."""
+        """End the threads, when what they run now is done; who calls `run` from then on is told to stop."""
+        self._closed.set()
         if self._pool is not None:
             self._pool.shutdown()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing is run any more."""
+        return self._closed.is_set()
 
     def __enter__(self) -> "Threads":
         return self
@@ -50,6 +58,8 @@ class Threads:
 
     def until(self, should_stop: Callable[[], bool]) -> "Threads":
         """The same threads, for one caller whose every `run` asks this. Close the pool itself, not this."""
+        if self.is_closed:
+            raise Stopped
         threads = copy.copy(self)
         threads._should_stop = should_stop  # noqa: SLF001 - of its own class
         return threads
@@ -64,8 +74,11 @@ class Threads:
         """Call `part(low, high)` for ranges of series that together are all of them.
 
         `offsets` are those of the block; a cell that takes as long as many samples counts as many. Raises `Stopped`
-        when `should_stop` says so before a part, and what a part raises; no part runs any more when this returns.
+        when `should_stop` says so before a part or the pool is closed, and what a part raises; no part runs any more
+        when this returns.
         """
+        if self.is_closed:
+            raise Stopped
         work = work_of(offsets, cells_per_series)
         parts = 1 if work < INLINE_WORK else max(-(-work // PART_WORK), self.count)
         cuts = cut(offsets, cells_per_series, parts)
@@ -74,7 +87,10 @@ class Threads:
         if self._pool is None or helpers < 1:
             queue.take_parts()
         else:
-            helping = [self._pool.submit(queue.take_parts) for _ in range(helpers)]
+            helping: list[Future[None]] = []
+            # If the pool is closed just now, the thread that calls does what is left of this.
+            with contextlib.suppress(RuntimeError):
+                helping.extend(self._pool.submit(queue.take_parts) for _ in range(helpers))
             queue.take_parts()
             for future in helping:
                 # One that another caller's work still keeps waiting has nothing left to do here.

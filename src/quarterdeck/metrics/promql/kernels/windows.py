@@ -8,6 +8,7 @@ families (`windows_*`) do not say otherwise. Does not know labels, nor what a fu
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -56,6 +57,9 @@ class WindowFunction(StrEnum):
     TS_OF_FIRST = "ts_of_first"
 
 
+_SERIES_WORK: Final = 20_000_000
+"""Work on one series, in samples, beyond which its steps are cut into pieces: within one nothing can be stopped."""
+
 _Kernel: TypeAlias = Callable[[int, int, I64, I64, F64, F64, int, int, int, int, int, F64, Bool], None]
 
 
@@ -71,8 +75,8 @@ class _Entry:
 
 
 _ENTRIES: Final = {
-    WindowFunction.RATE: _Entry(rates.rates, rates.RATE, cell_cost=4),
-    WindowFunction.INCREASE: _Entry(rates.rates, rates.INCREASE, cell_cost=4),
+    WindowFunction.RATE: _Entry(rates.rates, rates.RATE, cell_cost=4, window_cost=0.05),
+    WindowFunction.INCREASE: _Entry(rates.rates, rates.INCREASE, cell_cost=4, window_cost=0.05),
     WindowFunction.DELTA: _Entry(rates.rates, rates.DELTA, cell_cost=4),
     WindowFunction.IRATE: _Entry(rates.instant_rates, rates.IRATE, cell_cost=2),
     WindowFunction.IDELTA: _Entry(rates.instant_rates, rates.IDELTA, cell_cost=2),
@@ -91,7 +95,7 @@ _ENTRIES: Final = {
     WindowFunction.STDDEV: _Entry(spread.spreads, spread.STDDEV, cell_cost=20),
     WindowFunction.STDVAR: _Entry(spread.spreads, spread.STDVAR, cell_cost=20),
     WindowFunction.QUANTILE: _Entry(ranks.ranks, ranks.QUANTILE, 1, cell_cost=50, window_cost=0.1),
-    WindowFunction.MAD: _Entry(ranks.ranks, ranks.MAD, cell_cost=50, window_cost=1),
+    WindowFunction.MAD: _Entry(ranks.ranks, ranks.MAD, cell_cost=50, window_cost=10),
     WindowFunction.DOUBLE_EXPONENTIAL: _Entry(smoothing.smoothings, 0, 2, cell_cost=10, window_cost=0.3),
     WindowFunction.TS_OF_MIN: _Entry(extremes.extremes, extremes.TS_OF_MIN, cell_cost=8),
     WindowFunction.TS_OF_MAX: _Entry(extremes.extremes, extremes.TS_OF_MAX, cell_cost=8),
@@ -116,6 +120,24 @@ def over_windows(
     entry = _ENTRIES[function]
     if len(parameters) != entry.parameters:
         raise ValueError(f"{function} takes {entry.parameters} parameters, not {len(parameters)}")
+    cost = entry.cell_cost
+    if entry.window_cost:
+        cost += entry.window_cost * _samples_in_window(block, grid, range_ms)
+    pieces = min(grid.count, int(cost * grid.count) // _SERIES_WORK + 1)
+    if pieces > 1:
+        found = [
+            over_windows(
+                function,
+                block,
+                grid.cut(low, high),
+                range_ms,
+                threads,
+                tuple(parameter[low:high] for parameter in parameters),
+                offset_ms,
+            )
+            for low, high in pairwise(grid.count * piece // pieces for piece in range(pieces + 1))
+        ]
+        return np.concatenate([out for out, _ in found], axis=1), np.concatenate([there for _, there in found], axis=1)
     series = len(block.offsets) - 1
     out = np.empty((series, grid.count))
     present = np.empty((series, grid.count), np.bool_)
@@ -139,9 +161,6 @@ def over_windows(
             present,
         )
 
-    cost = entry.cell_cost
-    if entry.window_cost:
-        cost += entry.window_cost * _samples_in_window(block, grid, range_ms)
     threads.run(block.offsets, int(cost * grid.count), part)
     return out, present
 

@@ -17,6 +17,9 @@ from quarterdeck.metrics.promql.kernels.windows_tally import nth, put, rank, str
 QUANTILE: Final = 0
 MAD: Final = 1
 
+_MANY: Final = 256
+"""When so many samples come and go, sorting anew is faster however long the window: moving one takes time in
+proportion to it, and for a window of a million that is seconds."""
 _SMALL: Final = 24
 """Samples in a window up to which keeping them sorted is faster."""
 
@@ -107,7 +110,7 @@ def keep_sorted(
         past = int(highs[step])
         if past == first:
             continue
-        if (first - held) + (past - past_held) > (past - first) // 2:
+        if (first - held) + (past - past_held) > min((past - first) // 2, _MANY):
             size = fill(values, first, past, numbers, spare)
         else:
             size = move(values, held, first, past_held, past, numbers, size)
