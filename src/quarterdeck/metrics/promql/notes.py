@@ -75,6 +75,10 @@ class Note:
         return f"PromQL {'warning' if self.is_warning else 'info'}: {self.text}{details} ({line}:{column})"
 
 
+MOST: Final = 1000
+"""So many notes are kept. More say nothing new, and a query may find one at each of millions of steps."""
+
+
 class Notes:
     """The notes of one evaluation, in the order in which they came."""
 
@@ -113,6 +117,8 @@ class Notes:
         )
 
     def _add(self, note: Note) -> None:
+        if len(self._notes) >= MOST and note not in self._notes:
+            note = Note(f"there are more than {MOST} notes, the others are left out", 0, True)
         self._notes[note] = note.after(self._notes.get(note))
 
 

@@ -58,37 +58,39 @@ class Regex:
         if groups is None:
             return None
         names: dict[bytes, int] = self._compiled.groupindex
-        expanded = ""
-        while True:
-            before, dollar, template = template.partition("$")
-            expanded += before
-            if not dollar:
-                return expanded
-            if template.startswith("$"):
-                expanded, template = expanded + "$", template[1:]
-                continue
-            name, rest = _reference(template)
-            if not name:
-                expanded += "$"
-                continue
-            template = rest
+        expanded: list[str] = []
+        for literal, name in _parts(template):
+            expanded.append(literal)
             index = _index(name)
             if index is None:
                 index = names.get(_bytes(name), len(groups))
             if index < len(groups):
-                expanded += groups[index] or ""
+                expanded.append(groups[index] or "")
+        return "".join(expanded)
 
 
-def _reference(template: str) -> tuple[str, str]:
-    """The name after a dollar and what follows it; an empty name when there is none."""
-    braced = template.startswith("{")
-    start = 1 if braced else 0
-    end = start
+@lru_cache(maxsize=16)
+def _parts(template: str) -> tuple[tuple[str, str], ...]:
+    """What a template is made of: some text, then the name of a group, empty where there is none."""
+    parts: list[tuple[str, str]] = []
+    at = 0
+    while (dollar := template.find("$", at)) >= 0:
+        name, end = _reference(template, dollar + 1)
+        # Without a name the dollar stands for itself, and so do two of them.
+        parts.append((template[at:dollar] if name else template[at : dollar + 1], name))
+        at = end + 1 if template.startswith("$", end) and not name else end
+    return (*parts, (template[at:], ""))
+
+
+def _reference(template: str, start: int) -> tuple[str, int]:
+    """The name after a dollar and where it ends; an empty name when there is none."""
+    braced = template.startswith("{", start)
+    first = end = start + braced
     while end < len(template) and (template[end] == "_" or template[end].isalpha() or template[end].isdecimal()):
         end += 1
-    if braced and template[end : end + 1] != "}":
-        return "", template
-    return template[start:end], template[end + 1 if braced else end :]
+    if (braced and template[end : end + 1] != "}") or first == end:
+        return "", start
+    return template[first:end], end + braced
 
 
 def _index(name: str) -> int | None:
@@ -98,7 +100,7 @@ def _index(name: str) -> int | None:
     return int(name)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=64)  # compiling takes microseconds as a rule, and a program up to 8 MB
 def compile_anchored(pattern: str) -> Regex:
     """The pattern, to match whole texts; InvalidRegex when RE2 refuses it.
 
