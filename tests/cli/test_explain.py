@@ -1,5 +1,8 @@
 """`quarterdeck explain`, as somebody types it."""
 
+import subprocess
+import sys
+
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -44,3 +47,20 @@ def test_a_wrong_duration_names_its_option(option: str, text: str) -> None:
     result = explain("m", option, text)
     assert result.exit_code == 65
     assert f"{option} was not understood" in result.stderr
+
+
+def test_a_range_that_the_engine_would_refuse_is_refused() -> None:
+    result = explain("m", "--last", "10y", "--step", "1ms")
+    assert result.exit_code == 82
+    assert "exceeded maximum resolution of 11,000 points" in result.stderr
+
+
+def test_a_wrong_step_is_wrong_for_an_instant_query_too() -> None:
+    result = explain("m", "--last", "0", "--step", "soon")
+    assert result.exit_code == 65
+    assert "--step was not understood" in result.stderr
+
+
+def test_it_does_not_wait_for_the_compiler() -> None:
+    code = "import sys; from quarterdeck.cli.explain import run; run('m', '1h', '1m'); sys.exit('numba' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

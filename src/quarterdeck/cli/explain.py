@@ -3,8 +3,10 @@
 import sys
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.metrics.promql.limits import Limits
 from quarterdeck.metrics.promql.plan.explain import explain
 from quarterdeck.metrics.promql.plan.pipeline import plan_query
+from quarterdeck.metrics.promql.plan.rules.check_times import check_range
 from quarterdeck.metrics.promql.syntax.durations import parse_duration_ms
 
 _DEFAULT_SUBQUERY_STEP_MS = 60_000
@@ -13,7 +15,10 @@ _DEFAULT_SUBQUERY_STEP_MS = 60_000
 def run(query: str, last: str, step: str) -> int:
     """Print the plan."""
     last_ms = 0 if last == "0" else _duration_ms("--last", last)
-    step_ms = _duration_ms("--step", step) if last_ms else 0
+    step_ms = _duration_ms("--step", step)
+    if not last_ms:
+        step_ms = 0
+    check_range(0, last_ms, step_ms, Limits().max_points)
     sys.stdout.write(explain(plan_query(query, 0, last_ms, step_ms, _DEFAULT_SUBQUERY_STEP_MS)) + "\n")
     return 0
 

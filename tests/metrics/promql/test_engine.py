@@ -3,6 +3,7 @@
 import time
 import tracemalloc
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -280,3 +281,113 @@ def test_a_query_is_stopped_in_the_middle(engine: Engine) -> None:
     with pytest.raises(Stopped):
         engine.range([many(50)], "sum(rate(m[5m])) + sum(m) + sum(m offset 1m)", 0, HOUR_MS, 60_000, on_the_third_time)
     assert asked == 3
+
+
+FAR_MS = 1 << 62
+
+
+@pytest.mark.parametrize(
+    ("start_ms", "end_ms", "step_ms", "words"),
+    [
+        (FAR_MS, FAR_MS, 1, "the start of the query is out of bounds"),
+        (-(10**30), 0, 10**29, "the start of the query is out of bounds"),
+        (0, FAR_MS, FAR_MS, "the end of the query is out of bounds"),
+        (0, 0, 10**30, "the step of the query is out of bounds"),
+    ],
+)
+def test_times_that_do_not_fit_are_refused(
+    start_ms: int, end_ms: int, step_ms: int, words: str, engine: Engine
+) -> None:
+    with pytest.raises(ExecutionError, match=words):
+        engine.range([many(1)], "m", start_ms, end_ms, step_ms)
+
+
+@pytest.mark.parametrize("query", ["m @ 9e15", "rate(m[5m] @ -9e15)", "max_over_time(m[5m:1m] @ 9e15)"])
+def test_a_fixed_time_that_does_not_fit_is_refused_with_its_place(query: str, engine: Engine) -> None:
+    with pytest.raises(ParseError, match="timestamp out of bounds for @ modifier"):
+        engine.instant([many(1)], query, 0)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "rate(m[292y] offset 292y)",
+        "rate(m[292y] offset -292y)",
+        "m offset 292y",
+        "m @ 2e15 offset -292y",
+        "max_over_time(m[292y:292y] offset 292y)",
+        "m[292y] smoothed",
+        "deriv(m[292y])",
+    ],
+)
+@pytest.mark.parametrize("time_ms", [0, 1 << 61, -(1 << 61)])
+def test_the_farthest_times_can_be_computed_with(query: str, time_ms: int, engine: Engine) -> None:
+    for value in (1.0, float("inf"), float("nan"), 5e-324, 1.7e308):
+        engine.instant([source({"m": [value, -value, 1.0]})], query, time_ms)
+
+
+@pytest.mark.parametrize("number", ["1e300", "-1e300", "9.3e18", "Inf", "NaN"])
+@pytest.mark.parametrize("function", ["topk", "bottomk", "limitk"])
+def test_a_number_of_series_that_is_none_is_an_error(function: str, number: str, engine: Engine) -> None:
+    with pytest.raises(ExecutionError, match=r"int64|NaN"):
+        engine.instant([many(1)], f"{function}({number}, m)", 0)
+
+
+@pytest.mark.parametrize("query", ["quantile(time() + 2, m)", "limit_ratio(time() + 2, m)"])
+def test_a_query_that_is_wrong_at_every_step_says_so_a_thousand_times_and_no_more(query: str, engine: Engine) -> None:
+    begun = time.process_time()
+    warnings = engine.instant([many(1)], f"max_over_time(({query})[300s:1ms])", 300_000).warnings
+    assert 1000 <= len(warnings) <= 1001
+    assert time.process_time() - begun < 3
+
+
+def test_a_long_template_is_read_once(engine: Engine) -> None:
+    begun = time.process_time()
+    engine.instant([many(100)], f'label_replace(m, "x", "{"$1" * 20_000}", "i", "(.*)")', 0)
+    assert time.process_time() - begun < 5
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        'm{i=~".*1.*|2"}',
+        "sum by (i) (m)",
+        "m + on(i) m",
+        "m or m offset 1m",
+        'label_replace(m, "x", "$1", "i", "(.*)")',
+        'label_join(m, "x", "-", "i", "job")',
+        'count_values("v", m)',
+        "limit_ratio(0.5, m)",
+        'sort_by_label(m, "i")',
+        'histogram_quantile(0.5, label_replace(m, "le", "$1", "i", "(.*)"))',
+    ],
+)
+def test_work_on_many_labels_is_interrupted_by_the_question_whether_to_stop(query: str, engine: Engine) -> None:
+    asked = {200: 0, 3000: 0}
+    for count in asked:
+
+        def ask(count: int = count) -> bool:
+            asked[count] += 1
+            return False
+
+        engine.instant([many(count, 2)], query, 60_000, ask)
+    assert asked[3000] >= asked[200] + 9
+
+
+def test_threads_that_share_an_engine_get_their_own_answers() -> None:
+    samples = many(300)
+
+    def ask(query: str) -> bytes:
+        value = engine.range([samples], query, 0, HOUR_MS, 20_000).value
+        assert isinstance(value, SeriesBlock)
+        return value.values.tobytes()
+
+    with Engine(threads=3) as engine, ThreadPoolExecutor(4) as pool:
+        alone = [ask(query) for query in QUERIES[:6]]
+        assert list(pool.map(ask, QUERIES[:6] * 5)) == alone * 5
+
+
+def test_a_closed_engine_answers_nobody(engine: Engine) -> None:
+    engine.close()
+    with pytest.raises(Stopped):
+        engine.instant([many(1)], "1", 0)

@@ -1,9 +1,14 @@
 """What one query may take, and the account of its memory."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
 from quarterdeck.metrics.promql.errors import LimitExceeded
+
+CELL_BYTES: Final = 9
+"""A float, and whether it is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,21 +21,56 @@ class Limits:
     """Steps of a range query; the number that Prometheus allows."""
     block_cells: int = 2_000_000
     """Values computed at once, over all series: the size of what streams out. Smaller answers sooner, larger is
-    faster."""
+    faster. A query whose leaves together would fill much of its memory with blocks of this size has smaller ones."""
+
+    def block_cells_of(self, streams: int) -> int:
+        """The values to compute at once where so many streams of blocks come together.
+
+        Of each a block waits while another is made of it; a quarter of the memory must do for that.
+        """
+        return max(1, min(self.block_cells, self.memory_bytes // (4 * (2 * CELL_BYTES * streams + 64))))
+
+
+ROW_BYTES: Final = 400
+"""About what labels take that a query makes up for one series: measured with five of them."""
 
 
 class Memory:
-    """The account of one query: what is held, and what is needed for a moment on top."""
+    """The account of one query: what is held, and what is needed for a moment on top.
+
+    One thread evaluates a query, and only that thread keeps its account: kernels take nothing but what was asked for
+    before they start.
+    """
 
     def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes: Final = limit_bytes
         self.held_bytes: int = 0
         self.peak_bytes: int = 0
+        self._lent_bytes: int = 0
 
     def hold(self, size_bytes: int) -> None:
         """Take memory until it is released; a negative size releases."""
         self.need(size_bytes)
         self.held_bytes += size_bytes
+
+    def lend(self, size_bytes: int) -> None:
+        """Hold what is handed on until the frame ends in which that happens.
+
+        Whoever takes a block makes another one out of it: room for that must be there, too.
+        """
+        self.need(2 * size_bytes)
+        self.hold(size_bytes)
+        self._lent_bytes += size_bytes
+
+    @contextmanager
+    def frame(self) -> Generator[None]:
+        """What is lent within is given back at the end."""
+        before, self._lent_bytes = self._lent_bytes, 0
+        try:
+            yield
+        finally:
+            self.hold(-self._lent_bytes)
+            self._lent_bytes = before
 
     def need(self, size_bytes: int) -> None:
         """Say what the next step is going to take, before it takes it."""

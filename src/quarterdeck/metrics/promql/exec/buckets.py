@@ -14,10 +14,12 @@ from quarterdeck.metrics.promql.blocks import F64, I64, Axis, Bool, Grid, Vector
 from quarterdeck.metrics.promql.errors import ExecutionError
 from quarterdeck.metrics.promql.exec.native_shares import beside, native_fractions, native_quantiles
 from quarterdeck.metrics.promql.exec.node import Context, ExecNode, scalar, vector
+from quarterdeck.metrics.promql.exec.remembered import Remembered
 from quarterdeck.metrics.promql.exec.selections import note_quantiles
 from quarterdeck.metrics.promql.floats import parse_float, show_open_metrics
 from quarterdeck.metrics.promql.kernels import buckets as kb
 from quarterdeck.metrics.promql.labels import BUCKET, METRIC_NAME, Labels
+from quarterdeck.metrics.promql.limits import ROW_BYTES
 from quarterdeck.metrics.promql.plan import nodes as pn
 
 
@@ -25,8 +27,6 @@ from quarterdeck.metrics.promql.plan import nodes as pn
 class Layout:
     """The buckets of an axis: rows in the order of groups and rising bounds."""
 
-    axis: Axis
-    """The one it was made from; kept, so that its id stays its own."""
     groups: Axis
     offsets: I64
     rows: I64
@@ -44,7 +44,7 @@ class BucketsNode:
     operand: ExecNode
     args: tuple[ExecNode, ...]
     context: Context
-    known: dict[int, Layout] = field(default_factory=dict[int, Layout])
+    known: Remembered[Layout] = field(default_factory=Remembered[Layout])
 
     def eval(self, grid: Grid) -> VectorBlock:
         args = [scalar(arg, grid).values for arg in self.args]
@@ -52,9 +52,7 @@ class BucketsNode:
             for phi, span in zip(args, self.plan.arg_spans, strict=True):
                 note_quantiles(phi, span, self.context)
         block = vector(self.operand, grid)
-        if id(block.axis) not in self.known:
-            self.known[id(block.axis)] = _lay_out(block.axis)
-        layout = self.known[id(block.axis)]
+        layout = self.known.of((block.axis,), lambda: _lay_out(block.axis, self.context))
         self._note_what_is_no_bucket(layout, block)
         values = np.ascontiguousarray(block.values[layout.rows])
         present = np.ascontiguousarray(block.is_float[layout.rows])
@@ -70,11 +68,11 @@ class BucketsNode:
             found = VectorBlock(layout.groups, shares, there)
             if native is None:
                 return found
-            return beside(found, native_fractions(block, native, args[0], args[1], self.context, span))
+            return beside(found, native_fractions(block, native, args[0], args[1], self.context, span), self.context)
         results = [self._quantile(phi, layout, values, present, grid) for phi in args]
         if native is not None:
             results = [
-                beside(found, native_quantiles(block, native, phi, self.context, span))
+                beside(found, native_quantiles(block, native, phi, self.context, span), self.context)
                 for phi, found in zip(args, results, strict=True)
             ]
         if self.plan.function == "histogram_quantile":
@@ -148,11 +146,12 @@ class BucketsNode:
         return taken, native
 
 
-def _lay_out(axis: Axis) -> Layout:
+def _lay_out(axis: Axis, context: Context) -> Layout:
     group_of: dict[Labels, int] = {}
     found: list[tuple[int, float, int]] = []
     without_bound: list[int] = []
-    for row, labels in enumerate(axis.labels):
+    context.memory.need(len(axis) * ROW_BYTES)
+    for row, labels in context.watched(enumerate(axis.labels)):
         bound = parse_float(lb.get(labels, BUCKET))
         if bound is None:
             without_bound.append(row)
@@ -162,7 +161,6 @@ def _lay_out(axis: Axis) -> Layout:
     found.sort()
     counts = np.bincount(np.array([group for group, _, _ in found], np.int64), minlength=len(group_of))
     return Layout(
-        axis,
         Axis.of(list(group_of)).without_names,
         np.concatenate((np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64))),
         np.array([row for _, _, row in found], np.int64),

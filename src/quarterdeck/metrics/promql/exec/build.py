@@ -13,7 +13,7 @@ from quarterdeck.metrics.promql.exec.grouping import Grouping
 from quarterdeck.metrics.promql.exec.info import InfoNode
 from quarterdeck.metrics.promql.exec.maps import ClampNode, HistogramPartNode, MapNode, RoundNode, TimestampNode
 from quarterdeck.metrics.promql.exec.matching import VectorVectorNode
-from quarterdeck.metrics.promql.exec.node import Context, ExecNode, Windows
+from quarterdeck.metrics.promql.exec.node import AccountedNode, Context, ExecNode, Windows
 from quarterdeck.metrics.promql.exec.order import AbsentNode, SortNode
 from quarterdeck.metrics.promql.exec.range_functions import RangeCallNode
 from quarterdeck.metrics.promql.exec.relabel import RelabelNode
@@ -62,6 +62,15 @@ class Builder:
 
     def node(self, plan: pn.Plan, grid: Grid) -> ExecNode:
         """The node of a plan that is going to be evaluated at the steps of `grid`, in pieces."""
+        node = self._plain(plan, grid)
+        # What a leaf answers is on the account already.
+        return node if isinstance(node, LeafNode) else AccountedNode(node, self.context)
+
+    def combined(self, plan: pn.Aggregate, grid: Grid) -> CombinedNode:
+        """The node of an aggregation whose partial results are wanted."""
+        return CombinedNode(plan, self.node(plan.vector, grid), self.context, self._grouping(plan))
+
+    def _plain(self, plan: pn.Plan, grid: Grid) -> ExecNode:
         context = self.context
         match plan:
             case pn.Number(value=value):
@@ -89,7 +98,7 @@ class Builder:
             case pn.Map():
                 return self._map(plan, grid)
             case pn.Relabel(vector=vector):
-                return RelabelNode(plan, self.node(vector, grid))
+                return RelabelNode(plan, self.node(vector, grid), context)
             case pn.Info(vector=vector, series=series):
                 return InfoNode(plan, self.node(vector, grid), self.node(series, grid), context)
             case pn.VectorScalar(vector=vector, scalar=scalar, scalar_left=True):
@@ -99,7 +108,7 @@ class Builder:
                 return VectorScalarNode(plan, self.node(vector, grid), self.node(scalar, grid), context)
             case pn.VectorVector(op=op, lhs=lhs, rhs=rhs):
                 if op.is_set:
-                    return SetNode(plan, self.node(lhs, grid), self.node(rhs, grid))
+                    return SetNode(plan, self.node(lhs, grid), self.node(rhs, grid), context)
                 return VectorVectorNode(plan, self.node(lhs, grid), self.node(rhs, grid), context)
             case pn.Aggregate():
                 return self._aggregate(plan, grid)
@@ -116,7 +125,7 @@ class Builder:
                 return BucketsNode(plan, self.node(vector, grid), numbers, context)
             case pn.StepInvariant(plan=inner):
                 once = Grid(grid.start_ms, 1, 1)
-                return StepInvariantNode(self.node(inner, once), once)
+                return StepInvariantNode(self.node(inner, once), once, context)
             case pn.LeafRef():
                 if self.leaf is None:
                     raise TypeError("a leaf has no leaves")
@@ -175,20 +184,23 @@ class Builder:
             case function:
                 return MapNode(function, operand)
 
+    def _grouping(self, plan: pn.Aggregate) -> Grouping:
+        return Grouping(plan.grouping, plan.without, self.context)
+
     def _aggregate(self, plan: pn.Aggregate, grid: Grid) -> ExecNode:
         context = self.context
-        grouping = Grouping(plan.grouping, plan.without)
         if plan.parameter is None:
-            return CombinedNode(plan, self.node(plan.vector, grid), context, grouping)
+            return self.combined(plan, grid)
+        grouping = self._grouping(plan)
         if isinstance(plan.parameter, pn.Text):
-            return CountValuesNode(plan, self.node(plan.vector, grid), plan.parameter.value)
+            return CountValuesNode(plan, self.node(plan.vector, grid), plan.parameter.value, context)
         parameter = self.node(plan.parameter, grid)
         operand = self.node(plan.vector, grid)
         match plan.op:
             case AggregateOp.TOPK | AggregateOp.BOTTOMK:
                 return TopNode(plan, operand, parameter, context, grouping)
             case AggregateOp.LIMITK:
-                return LimitNode(plan, operand, parameter, grouping)
+                return LimitNode(plan, operand, parameter, context, grouping)
             case AggregateOp.LIMIT_RATIO:
                 return LimitRatioNode(plan, operand, parameter, context)
             case AggregateOp.QUANTILE:

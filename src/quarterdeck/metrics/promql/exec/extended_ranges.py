@@ -172,5 +172,6 @@ def _with_edges(times: I64, values: F64, begin_ms: int, end_ms: int, smoothed: b
 
 def _between(times: I64, values: F64, at: int, time_ms: int) -> float:
     """The value at a time between sample `at` and the next, on the line that joins them."""
-    rise, length_ms = values[at + 1] - values[at], times[at + 1] - times[at]
-    return float(values[at] + rise * (time_ms - times[at]) / length_ms)
+    with np.errstate(all="ignore"):
+        rise, length_ms = values[at + 1] - values[at], times[at + 1] - times[at]
+        return float(values[at] + rise * (time_ms - times[at]) / length_ms)

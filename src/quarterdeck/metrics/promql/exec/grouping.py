@@ -6,7 +6,10 @@ import numpy as np
 
 from quarterdeck.metrics.promql import labels as lb
 from quarterdeck.metrics.promql.blocks import I64, Axis
+from quarterdeck.metrics.promql.exec.node import Context
+from quarterdeck.metrics.promql.exec.remembered import Remembered
 from quarterdeck.metrics.promql.labels import METRIC_NAME, Labels
+from quarterdeck.metrics.promql.limits import ROW_BYTES
 
 
 @dataclass
@@ -15,14 +18,12 @@ class Grouping:
 
     names: tuple[str, ...]
     without: bool
-    known: dict[int, tuple[Axis, I64, Axis]] = field(default_factory=dict[int, tuple[Axis, I64, Axis]])
-    """By the id of an axis, which is kept so that the id stays its own."""
+    context: Context
+    known: Remembered[tuple[I64, Axis]] = field(default_factory=Remembered[tuple[I64, Axis]])
 
     def of(self, axis: Axis) -> tuple[I64, Axis]:
         """For each series its group, and the groups as series."""
-        if id(axis) not in self.known:
-            self.known[id(axis)] = (axis, *self._find(axis))
-        return self.known[id(axis)][1:]
+        return self.known.of((axis,), lambda: self._find(axis))
 
     def _find(self, axis: Axis) -> tuple[I64, Axis]:
         rows: dict[Labels, int] = {}
@@ -32,7 +33,9 @@ class Grouping:
         else:
             names = frozenset((*self.names, METRIC_NAME) if self.without else self.names)
             kept = lb.drop if self.without else lb.keep
-            place = np.array([rows.setdefault(kept(labels, names), len(rows)) for labels in axis.labels], np.int64)
+            self.context.memory.need(len(axis) * ROW_BYTES)
+            groups = (kept(labels, names) for labels in self.context.watched(axis.labels))
+            place = np.array([rows.setdefault(group, len(rows)) for group in groups], np.int64)
         nameless = np.zeros(len(rows), np.bool_)
         nameless[place[axis.nameless]] = True
         return place, Axis(tuple(rows), nameless)

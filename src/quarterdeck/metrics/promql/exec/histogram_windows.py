@@ -52,7 +52,7 @@ class HistogramWindows:
         found: Objects = np.full(where.shape, None, object)
         ends_ms = self.looked_at.times().tolist()
         resets: list[bool] = self._resets(where).tolist() if self.function in _OF_COUNTERS else []
-        for row, step in np.argwhere(where).tolist():
+        for row, step in self.context.watched(np.argwhere(where).tolist()):
             name = lb.get(self.block.axis.labels[row], METRIC_NAME)
             low, high = int(self.low[row, step]), int(self.high[row, step])
             if self.function in _OF_LAST_TWO:
@@ -76,7 +76,7 @@ class HistogramWindows:
         needed = np.zeros(len(self.histograms) + 1, np.int64)
         np.add.at(needed, self.low[where] + 1, 1)
         np.add.at(needed, self.high[where], -1)
-        for index in np.flatnonzero(np.cumsum(needed[:-1]) > 0).tolist():
+        for index in self.context.watched(np.flatnonzero(np.cumsum(needed[:-1]) > 0).tolist()):
             found[index] = is_reset_after(self.histograms[index], self.histograms[index - 1])
         return found
 

@@ -18,6 +18,7 @@ from quarterdeck.metrics.promql import labels as lb
 from quarterdeck.metrics.promql.blocks import F64, I64, Axis, Bool, Grid, VectorBlock
 from quarterdeck.metrics.promql.errors import ExecutionError
 from quarterdeck.metrics.promql.exec.node import Context, ExecNode, vector
+from quarterdeck.metrics.promql.exec.remembered import Remembered
 from quarterdeck.metrics.promql.exec.unite import unite
 from quarterdeck.metrics.promql.labels import IDENTIFYING, METRIC_NAME, Labels
 from quarterdeck.metrics.promql.plan import nodes as pn
@@ -41,7 +42,7 @@ class Link:
     """Which info series belong to which series."""
 
     axes: tuple[Axis, Axis]
-    """Of the series and of the info series. Kept, so that their ids stay their own."""
+    """Of the series and of the info series."""
     places: tuple[Place, ...]
     strays: tuple[I64, ...]
     """Candidates at places where there is no series. Prometheus looks for duplicates among them too."""
@@ -67,21 +68,19 @@ class InfoNode:
     series: ExecNode
     """The info series: for each the time of its newest sample, and a histogram where that sample is one."""
     context: Context
-    known: dict[tuple[int, int], Link] = field(default_factory=dict[tuple[int, int], Link])
+    known: Remembered[Link] = field(default_factory=Remembered[Link])
     axes: dict[object, tuple[I64, Axis]] = field(default_factory=dict[object, tuple[I64, Axis]])
     """By what the result is made of: its order and its axis, so that a stretch like the one before has the same."""
 
     def eval(self, grid: Grid) -> VectorBlock:
         base, infos = vector(self.operand, grid), vector(self.series, grid)
-        key = (id(base.axis), id(infos.axis))
-        if key not in self.known:
-            self.known[key] = self._link(base.axis, infos.axis)
-        link = self.known[key]
+        link = self.known.of((base.axis, infos.axis), lambda: self._link(base.axis, infos.axis))
         stretches = tuple(self._stretches(link, base, infos))
         return self._result(link, base, stretches)
 
     def _link(self, base: Axis, infos: Axis) -> Link:
         """Info series count if for each identifying label that any series has, some series has their value."""
+        self.axes.clear()
         enriched = [row for row, labels in enumerate(base.labels) if not self._is_source(labels)]
         wanted: dict[str, set[str]] = {}
         for row in enriched:
@@ -128,7 +127,7 @@ class InfoNode:
         lengths = [len(stretch.rows) for stretch in stretches]
         steps = base.present.shape[1]
         self.context.memory.need(len(rows) * steps * 19)
-        key = (*map(id, link.axes), rows.tobytes(), tuple((len(s.rows), s.winners) for s in stretches))
+        key = (rows.tobytes(), tuple((len(s.rows), s.winners) for s in stretches))
         if key not in self.axes:
             self.axes[key] = self._axis(link, stretches)
         order, axis = self.axes[key]
@@ -140,7 +139,8 @@ class InfoNode:
                 base.values[rows],
                 base.present[rows] & masks,
                 None if base.histograms is None else base.histograms[rows],
-            )
+            ),
+            self.context,
         )
 
     def _axis(self, link: Link, stretches: Sequence[Stretch]) -> tuple[I64, Axis]:

@@ -13,8 +13,10 @@ from quarterdeck.metrics.promql.blocks import F64, I64, Axis, Bool, Grid, Object
 from quarterdeck.metrics.promql.errors import ExecutionError
 from quarterdeck.metrics.promql.exec.binary import TRIMS, Answer, Cells, operate
 from quarterdeck.metrics.promql.exec.node import Context, ExecNode, vector
+from quarterdeck.metrics.promql.exec.remembered import Remembered
 from quarterdeck.metrics.promql.exec.unite import unite
 from quarterdeck.metrics.promql.labels import METRIC_NAME, Labels
+from quarterdeck.metrics.promql.limits import ROW_BYTES
 from quarterdeck.metrics.promql.plan import nodes as pn
 from quarterdeck.metrics.promql.syntax.ast import Cardinality, VectorMatching
 
@@ -26,15 +28,17 @@ def signature(labels: Labels, matching: VectorMatching, names: frozenset[str]) -
     return lb.drop(labels, names | {METRIC_NAME})
 
 
-def ordinals(lhs: Axis, rhs: Axis, matching: VectorMatching) -> tuple[I64, I64, int]:
+def ordinals(lhs: Axis, rhs: Axis, matching: VectorMatching, context: Context) -> tuple[I64, I64, int]:
     """For each series of either side the number of its signature, and how many there are."""
+    context.memory.need((len(lhs) + len(rhs)) * ROW_BYTES)
     names = frozenset(matching.labels)
     known: dict[Labels, int] = {}
-    sides = tuple(
-        np.array([known.setdefault(signature(labels, matching, names), len(known)) for labels in axis.labels], np.int64)
-        for axis in (lhs, rhs)
-    )
-    return sides[0], sides[1], len(known)
+
+    def numbers(axis: Axis) -> I64:
+        signatures = (signature(labels, matching, names) for labels in context.watched(axis.labels))
+        return np.array([known.setdefault(one, len(known)) for one in signatures], np.int64)
+
+    return numbers(lhs), numbers(rhs), len(known)
 
 
 def any_in_group(present: Bool, groups: I64, count: int) -> Bool:
@@ -63,8 +67,6 @@ def count_in_group(present: Bool, groups: I64, count: int) -> I64:
 class Pairing:
     """Which rows of the many side and of the one side meet, and what the result of each pair is called."""
 
-    axes: tuple[Axis, Axis]
-    """Kept, so that their ids stay their own."""
     many_signature: I64
     one_signature: I64
     signatures: int
@@ -88,16 +90,13 @@ class VectorVectorNode:
     lhs: ExecNode
     rhs: ExecNode
     context: Context
-    known: dict[tuple[int, int], Pairing] = field(default_factory=dict[tuple[int, int], Pairing])
+    known: Remembered[Pairing] = field(default_factory=Remembered[Pairing])
 
     def eval(self, grid: Grid) -> VectorBlock:
         lhs, rhs = vector(self.lhs, grid), vector(self.rhs, grid)
         swapped = self.plan.matching.cardinality is Cardinality.ONE_TO_MANY
         many, one = (rhs, lhs) if swapped else (lhs, rhs)
-        key = (id(many.axis), id(one.axis))
-        if key not in self.known:
-            self.known[key] = self._pair(many.axis, one.axis)
-        pairing = self.known[key]
+        pairing = self.known.of((many.axis, one.axis), lambda: self._pair(many.axis, one.axis))
         self.context.memory.need(len(pairing.many) * grid.count * 26)
         if (found := self._two_on_one_side(pairing, many, one)) is not None:
             # Of two mistakes the earlier is told.
@@ -105,7 +104,8 @@ class VectorVectorNode:
             self._answer(pairing, many.before(step), one.before(step))
             raise self._duplicate(pairing, one, group, step)
         answer = self._answer(pairing, many, one)
-        return unite(VectorBlock(pairing.axis, np.ascontiguousarray(answer.values), answer.passed, answer.histograms))
+        values = np.ascontiguousarray(answer.values)
+        return unite(VectorBlock(pairing.axis, values, answer.passed, answer.histograms), self.context)
 
     def _answer(self, pairing: Pairing, many: VectorBlock, one: VectorBlock) -> Answer:
         """What the operator says of each pair; the one side has no duplicates."""
@@ -127,20 +127,23 @@ class VectorVectorNode:
 
     def _pair(self, many: Axis, one: Axis) -> Pairing:
         matching = self.plan.matching
-        many_signature, one_signature, count = ordinals(many, one, matching)
+        many_signature, one_signature, count = ordinals(many, one, matching, self.context)
+        met = np.bincount(many_signature, minlength=count) @ np.bincount(one_signature, minlength=count)
+        self.context.memory.need(int(met) * ROW_BYTES)
         many_ordinals: list[int] = many_signature.tolist()
         one_ordinals: list[int] = one_signature.tolist()
         ones: list[list[int]] = [[] for _ in range(count)]
         for row, ordinal in enumerate(one_ordinals):
             ones[ordinal].append(row)
-        pairs = [(row, other) for row, ordinal in enumerate(many_ordinals) for other in ones[ordinal]]
+        numbered = self.context.watched(enumerate(many_ordinals))
+        pairs = [(row, other) for row, ordinal in numbered for other in ones[ordinal]]
         fill_many, fill_one = self._fills()
         if fill_one is not None:
             pairs += [(row, -1) for row in range(len(many))]
         if fill_many is not None:
             pairs += [(-1, row) for row in range(len(one))]
         names = frozenset(matching.labels)
-        results = [self._result(many, one, row, other, names) for row, other in pairs]
+        results = [self._result(many, one, row, other, names) for row, other in self.context.watched(pairs)]
         axis = Axis(tuple(labels for labels, _ in results), np.array([gone for _, gone in results], np.bool_))
         unique: dict[object, int] = {}
         keys = [
@@ -154,7 +157,6 @@ class VectorVectorNode:
             )
         ]
         return Pairing(
-            (many, one),
             many_signature,
             one_signature,
             count,

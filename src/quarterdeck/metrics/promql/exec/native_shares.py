@@ -21,7 +21,7 @@ def native_quantiles(block: VectorBlock, where: Bool, phi: F64, context: Context
     """The quantile of each native histogram, among the cells that are meant."""
     values = np.zeros(where.shape)
     if block.histograms is not None:
-        for row, step in np.argwhere(where).tolist():
+        for row, step in context.watched(np.argwhere(where).tolist()):
             found = quantile(block.histograms[row, step], float(phi[step]))
             values[row, step] = found.value
             if found.is_skewed:
@@ -37,7 +37,7 @@ def native_fractions(
     """The share of observations between two values in each native histogram, among the cells that are meant."""
     values = np.zeros(where.shape)
     if block.histograms is not None:
-        for row, step in np.argwhere(where).tolist():
+        for row, step in context.watched(np.argwhere(where).tolist()):
             histogram = block.histograms[row, step]
             values[row, step] = fraction(histogram, float(lower[step]), float(upper[step]))
             if math.isnan(histogram.total):
@@ -46,7 +46,7 @@ def native_fractions(
     return VectorBlock(block.axis.without_names, values, where)
 
 
-def beside(classic: VectorBlock, native: VectorBlock) -> VectorBlock:
+def beside(classic: VectorBlock, native: VectorBlock, context: Context) -> VectorBlock:
     """What was found for classic and for native histograms, as one block."""
     there = np.flatnonzero(native.present.any(axis=1))
     if not there.size:
@@ -58,5 +58,6 @@ def beside(classic: VectorBlock, native: VectorBlock) -> VectorBlock:
             axis,
             np.concatenate((classic.values, native.values)),
             np.concatenate((classic.present, native.present)),
-        )
+        ),
+        context,
     )

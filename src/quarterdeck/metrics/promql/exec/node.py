@@ -1,13 +1,18 @@
 """What evaluates: the port of all nodes, and what they share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol, TypeVar
 
 from quarterdeck.metrics.promql.blocks import Block, Grid, ScalarBlock, SeriesBlock, VectorBlock
-from quarterdeck.metrics.promql.kernels.threads import Threads
+from quarterdeck.metrics.promql.kernels.threads import Stopped, Threads
 from quarterdeck.metrics.promql.limits import Memory
 from quarterdeck.metrics.promql.notes import Notes
+
+T = TypeVar("T")
+
+STRIDE: Final = 1 << 8
+"""So many series or histograms of a loop in Python go by, a millisecond or some, before it is asked whether to stop."""
 
 
 def never() -> bool:
@@ -27,13 +32,46 @@ class Context:
     """Whether the query has one step by nature: then the order of series counts."""
     should_stop: Callable[[], bool] = never
 
+    def check_stop(self) -> None:
+        """Raise `Stopped` if the caller wants no answer any more."""
+        if self.should_stop():
+            raise Stopped
+
+    def need(self, size_bytes: int) -> None:
+        """Say what the next step is going to take, and ask whether to stop before it."""
+        self.check_stop()
+        self.memory.need(size_bytes)
+
+    def watched(self, items: Iterable[T]) -> Iterator[T]:
+        """The same items, for a loop in Python over many: every now and then it is asked whether to stop."""
+        for index, item in enumerate(items):
+            if index % STRIDE == 0:
+                self.check_stop()
+            yield item
+
 
 class ExecNode(Protocol):
     """A part of a plan that can be evaluated."""
 
     def eval(self, grid: Grid) -> Block:
-        """The values at the steps of `grid`. Called with rising times, each step once."""
+        """The values at the steps of `grid`. Called with rising times, each step at most once."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class AccountedNode:
+    """A node whose answer is on the account until the node above it has answered in turn."""
+
+    node: ExecNode
+    context: Context
+
+    def eval(self, grid: Grid) -> Block:
+        self.context.check_stop()
+        with self.context.memory.frame():
+            block = self.node.eval(grid)
+        if isinstance(block, VectorBlock):
+            self.context.memory.lend(block.size_bytes)
+        return block
 
 
 class Windows(Protocol):

@@ -41,7 +41,8 @@ class SortNode:
             order = np.argsort(-values if falling else values, kind="stable")
             return kept.take(rows[order])
         rows = list(range(len(block.axis)))
-        rows.sort(key=lambda row: self._key(block.axis.labels[row]), reverse=falling)
+        keys = [self._key(labels) for labels in self.context.watched(block.axis.labels)]
+        rows.sort(key=keys.__getitem__, reverse=falling)
         return block.take(np.array(rows, np.int64))
 
     def _key(self, labels: Labels) -> tuple[object, ...]:

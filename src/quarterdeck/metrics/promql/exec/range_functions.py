@@ -23,6 +23,7 @@ from quarterdeck.metrics.promql.blocks import (
     SeriesBlock,
     VectorBlock,
     are_histograms,
+    objects_size_bytes,
 )
 from quarterdeck.metrics.promql.errors import ExecutionError
 from quarterdeck.metrics.promql.exec.histogram_windows import HistogramWindows, differing_samples
@@ -32,6 +33,7 @@ from quarterdeck.metrics.promql.exec.selectors import gather
 from quarterdeck.metrics.promql.floats import show_float
 from quarterdeck.metrics.promql.kernels.windows import WindowFunction, over_windows, window_bounds
 from quarterdeck.metrics.promql.labels import METRIC_NAME
+from quarterdeck.metrics.promql.limits import CELL_BYTES
 from quarterdeck.metrics.promql.plan import nodes as pn
 from quarterdeck.metrics.promql.syntax.ast import Span
 
@@ -92,7 +94,7 @@ class RangeCallNode:
 
     def eval(self, grid: Grid) -> VectorBlock:
         block, looked_at = self.windows.eval(grid)
-        self.context.memory.need(len(block.axis) * grid.count * 9)
+        self.context.memory.need(len(block.axis) * grid.count * _cell_bytes(block))
         parameters = self._parameters(grid, looked_at, block)
         axis = block.axis if self.plan.function in KEEPING_NAMES else block.axis.without_names
         if block.histograms is None:
@@ -208,6 +210,13 @@ class RangeCallNode:
         first = np.where(present, low + 1, 0)
         last = np.where(present, high, 0)
         return VectorBlock(axis, (totals[last] - totals[first]).astype(np.float64), present)
+
+
+def _cell_bytes(block: SeriesBlock) -> int:
+    """What a cell of the result takes; one that may be a histogram also the bounds of its window and a histogram."""
+    if block.histograms is None:
+        return CELL_BYTES
+    return CELL_BYTES + 24 + objects_size_bytes(block.histograms) // max(1, len(block.histograms))
 
 
 def note_non_counters(result: VectorBlock, context: Context, span: Span) -> None:

@@ -9,9 +9,11 @@ import numpy as np
 from quarterdeck.metrics.promql import labels as lb
 from quarterdeck.metrics.promql.blocks import Axis, Grid, VectorBlock
 from quarterdeck.metrics.promql.errors import ExecutionError
-from quarterdeck.metrics.promql.exec.node import ExecNode, vector
+from quarterdeck.metrics.promql.exec.node import Context, ExecNode, vector
+from quarterdeck.metrics.promql.exec.remembered import Remembered
 from quarterdeck.metrics.promql.exec.unite import unite
 from quarterdeck.metrics.promql.labels import METRIC_NAME, Labels
+from quarterdeck.metrics.promql.limits import ROW_BYTES
 from quarterdeck.metrics.promql.plan import nodes as pn
 from quarterdeck.metrics.promql.syntax.regex import InvalidRegex, Regex, compile_anchored
 
@@ -22,8 +24,8 @@ class RelabelNode:
 
     plan: pn.Relabel
     operand: ExecNode
-    known: dict[int, tuple[Axis, Axis]] = field(default_factory=dict[int, tuple[Axis, Axis]])
-    """By the id of an axis, which is kept so that the id stays its own."""
+    context: Context
+    known: Remembered[Axis] = field(default_factory=Remembered[Axis])
 
     def __post_init__(self) -> None:
         # The order of these checks decides which of several mistakes is told; it is Prometheus'.
@@ -49,14 +51,19 @@ class RelabelNode:
 
     def eval(self, grid: Grid) -> VectorBlock:
         block = vector(self.operand, grid)
-        if id(block.axis) not in self.known:
-            self.known[id(block.axis)] = (block.axis, self._relabelled(block.axis))
-        _, axis = self.known[id(block.axis)]
-        return unite(VectorBlock(axis, block.values, block.present, block.histograms))
+        axis = self.known.of((block.axis,), lambda: self._relabelled(block.axis))
+        return unite(VectorBlock(axis, block.values, block.present, block.histograms), self.context)
 
     def _relabelled(self, axis: Axis) -> Axis:
         change = self._replaced if self.plan.function == "label_replace" else self._joined
-        changed = [change(labels) for labels in axis.labels]
+        changed: list[tuple[Labels, bool]] = []
+        size_bytes = 0
+        for labels in self.context.watched(axis.labels):
+            new, named = change(labels)
+            # A template may make much out of little.
+            size_bytes += ROW_BYTES + len(lb.get(new, self.plan.args[0]))
+            self.context.memory.need(size_bytes)
+            changed.append((new, named))
         # A name that the query sets on purpose stays.
         kept = np.array([named for _, named in changed], np.bool_)
         return Axis(tuple(labels for labels, _ in changed), axis.nameless & ~kept)

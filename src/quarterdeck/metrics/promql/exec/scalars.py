@@ -6,7 +6,7 @@ import numpy as np
 
 from quarterdeck.metrics.promql import arithmetic
 from quarterdeck.metrics.promql.blocks import Axis, Block, Grid, Objects, ScalarBlock, StringBlock, VectorBlock
-from quarterdeck.metrics.promql.exec.node import ExecNode, scalar, vector
+from quarterdeck.metrics.promql.exec.node import Context, ExecNode, scalar, vector
 from quarterdeck.metrics.promql.syntax.ast import BinaryOp
 
 
@@ -103,7 +103,7 @@ class ScalarOfNode:
         return ScalarBlock(np.where(floats.sum(axis=0) == 1, first, np.nan))
 
 
-_NO_LABELS = Axis.of(((),))
+NO_LABELS = Axis.of(((),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class VectorOfNode:
 
     def eval(self, grid: Grid) -> VectorBlock:
         values = scalar(self.operand, grid).values
-        return VectorBlock(_NO_LABELS, values.reshape(1, -1).copy(), np.ones((1, grid.count), np.bool_))
+        return VectorBlock(NO_LABELS, values.reshape(1, -1).copy(), np.ones((1, grid.count), np.bool_))
 
 
 @dataclass(slots=True)
@@ -124,16 +124,21 @@ class StepInvariantNode:
     operand: ExecNode
     at: Grid
     """The one step at which it is evaluated."""
+    context: Context
     known: Block | None = None
 
     def eval(self, grid: Grid) -> Block:
         if self.known is None:
-            self.known = self.operand.eval(self.at)
+            with self.context.memory.frame():
+                self.known = self.operand.eval(self.at)
+            if isinstance(self.known, VectorBlock):
+                self.context.memory.hold(self.known.size_bytes)
         known = self.known
         if isinstance(known, ScalarBlock):
             return ScalarBlock(np.repeat(known.values, grid.count))
         if isinstance(known, StringBlock):
             return known
+        self.context.memory.need(known.size_bytes * grid.count)
         return VectorBlock(
             known.axis,
             np.repeat(known.values, grid.count, axis=1),

@@ -14,10 +14,12 @@ from quarterdeck.metrics.promql.exec.grouping import Grouping
 from quarterdeck.metrics.promql.exec.node import Context, ExecNode, scalar, vector
 from quarterdeck.metrics.promql.exec.parameters import WrongParameters, whole_numbers
 from quarterdeck.metrics.promql.exec.relabel import is_label_name
+from quarterdeck.metrics.promql.exec.remembered import Remembered
 from quarterdeck.metrics.promql.exec.unite import unite
 from quarterdeck.metrics.promql.floats import show_float
 from quarterdeck.metrics.promql.kernels import groups as kg
 from quarterdeck.metrics.promql.labels import METRIC_NAME
+from quarterdeck.metrics.promql.limits import ROW_BYTES
 from quarterdeck.metrics.promql.plan import nodes as pn
 from quarterdeck.metrics.promql.syntax.ast import AggregateOp
 from quarterdeck.metrics.promql.syntax.quoting import quote
@@ -57,12 +59,14 @@ class LimitNode:
     plan: pn.Aggregate
     operand: ExecNode
     parameter: ExecNode
+    context: Context
     grouping: Grouping
 
     def eval(self, grid: Grid) -> VectorBlock:
         k = whole_numbers(scalar(self.parameter, grid).values)
         block = vector(self.operand, grid)
         place, _ = self.grouping.of(block.axis)
+        self.context.memory.need(block.values.size * 28)
         order = np.argsort(place, kind="stable")
         ordered = place[order]
         rank = np.cumsum(block.present[order], axis=0)
@@ -81,7 +85,7 @@ class LimitRatioNode:
     operand: ExecNode
     parameter: ExecNode
     context: Context
-    known: dict[int, tuple[Axis, F64]] = field(default_factory=dict[int, tuple[Axis, F64]])
+    known: Remembered[F64] = field(default_factory=Remembered[F64])
 
     @cached_property
     def wrong(self) -> WrongParameters:
@@ -95,16 +99,14 @@ class LimitRatioNode:
         self.wrong.note(ratios)
         capped = np.clip(ratios, -1.0, 1.0)
         block = vector(self.operand, grid)
-        shares = self._shares(block.axis)[:, None]
+        shares = self.known.of((block.axis,), lambda: self._shares(block.axis))[:, None]
         chosen = np.where(capped >= 0, shares < capped, shares >= 1.0 + capped) & (capped != 0)
         return VectorBlock(block.axis, block.values, block.present & chosen, block.histograms)
 
     def _shares(self, axis: Axis) -> F64:
         """For each series a number from 0 to 1 that depends on its labels alone."""
-        if id(axis) not in self.known:
-            hashes = [xxhash.xxh64_intdigest(_bytes(labels)) for labels in axis.labels]
-            self.known[id(axis)] = (axis, np.array(hashes, np.uint64).astype(np.float64) / float(2**64 - 1))
-        return self.known[id(axis)][1]
+        hashes = [xxhash.xxh64_intdigest(_bytes(labels)) for labels in self.context.watched(axis.labels)]
+        return np.array(hashes, np.uint64).astype(np.float64) / float(2**64 - 1)
 
 
 def _bytes(labels: lb.Labels) -> bytes:
@@ -142,7 +144,7 @@ def note_quantiles(phi: F64, span: pn.Span, context: Context) -> None:
     """Say which of these are no quantiles."""
     wrong = ~((phi >= 0) & (phi <= 1))
     if wrong.any():
-        for value in dict.fromkeys(phi[wrong].tolist()):
+        for value in np.unique(phi[wrong])[: notes.MOST].tolist():
             context.notes.warn(notes.invalid_quantile(value), span)
 
 
@@ -153,6 +155,7 @@ class CountValuesNode:
     plan: pn.Aggregate
     operand: ExecNode
     label: str
+    context: Context
 
     def __post_init__(self) -> None:
         if not is_label_name(self.label):
@@ -160,22 +163,29 @@ class CountValuesNode:
 
     def eval(self, grid: Grid) -> VectorBlock:
         block = vector(self.operand, grid)
-        grouping = Grouping(tuple(name for name in self.plan.grouping if name != self.label), self.plan.without)
+        names = tuple(name for name in self.plan.grouping if name != self.label)
+        grouping = Grouping(names, self.plan.without, self.context)
         # The label is set before grouping: what it hides is gone.
-        hidden = Axis(
-            tuple(lb.drop(labels, frozenset({self.label})) for labels in block.axis.labels), block.axis.nameless
-        )
+        label = frozenset({self.label})
+        labels = self.context.watched(block.axis.labels)
+        hidden = Axis(tuple(lb.drop(one, label) for one in labels), block.axis.nameless)
         place, axis = grouping.of(hidden)
         keep_label = not (self.plan.without and self.label in {*self.plan.grouping, METRIC_NAME})
-        counted = kg.count_values(block.values, block.is_float, place, len(axis))
+        self.context.memory.need(int(np.count_nonzero(block.present)) * 80)
+        counted = kg.count_values(block.values, block.is_float, place, len(axis), self._check_room)
         labels = [
             lb.replace(axis.labels[group], ((self.label, show_float(value) if keep_label else ""),))
-            for group, value in _pairs(counted)
+            for group, value in self.context.watched(_pairs(counted))
         ]
         rows, values, present = labels, counted.counts, counted.present
         if block.histograms is not None:
             rows, values, present = self._with_histograms(block, place, axis, keep_label, labels, values, present)
-        return add_same(VectorBlock(Axis.of(rows), values, present))
+        return add_same(VectorBlock(Axis.of(rows), values, present), self.context)
+
+    def _check_room(self, rows: int, steps: int) -> None:
+        """The labels of each row, and its counts in two forms."""
+        self.context.check_stop()
+        self.context.memory.need(rows * (2 * ROW_BYTES + steps * 18))
 
     def _with_histograms(
         self,
@@ -192,7 +202,8 @@ class CountValuesNode:
         if histograms is None:
             return labels, values, present
         none_yet = np.zeros(block.present.shape[1])
-        for row, step in np.argwhere(block.is_histogram).tolist():
+        for row, step in self.context.watched(np.argwhere(block.is_histogram).tolist()):
+            self._check_room(len(rows) + len(labels), len(none_yet))
             shown = str(histograms[row, step]) if keep_label else ""
             key = lb.replace(axis.labels[int(place[row])], ((self.label, shown),))
             rows.setdefault(key, none_yet.copy())[step] += 1
@@ -208,12 +219,13 @@ def _pairs(counted: kg.ValueCounts) -> list[tuple[int, float]]:
     return list(zip(groups, values, strict=True))
 
 
-def add_same(block: VectorBlock) -> VectorBlock:
+def add_same(block: VectorBlock, context: Context) -> VectorBlock:
     """The block with series of the same labels added up."""
     rows: dict[lb.Labels, int] = {}
-    place = np.array([rows.setdefault(labels, len(rows)) for labels in block.axis.labels], np.int64)
+    place = np.array([rows.setdefault(labels, len(rows)) for labels in context.watched(block.axis.labels)], np.int64)
     if len(rows) == len(block.axis):
-        return unite(block)
+        return unite(block, context)
+    context.memory.need(len(rows) * block.values.shape[1] * 18)
     values = np.zeros((len(rows), block.values.shape[1]))
     np.add.at(values, place, np.where(block.present, block.values, 0.0))
     present = np.zeros(values.shape, np.bool_)

@@ -36,9 +36,7 @@ class SmoothedNode:
         looked_at = self.plan.timing.resolve(self.grid)
         lookback_ms = self.context.lookback_ms
         first_ms, last_ms = looked_at.start_ms - lookback_ms + 1, looked_at.end_ms + lookback_ms
-        block = samples_between(self.plan, self.source, first_ms, last_ms)
-        self.context.memory.hold(block.size_bytes)
-        return block
+        return samples_between(self.plan, self.source, first_ms, last_ms, self.context)
 
     def eval(self, grid: Grid) -> VectorBlock:
         block = self.samples
@@ -55,7 +53,7 @@ class SmoothedNode:
         self._note_mixed(block, mixed)
         found: Objects = np.full(mixed.shape, None, object)
         times_ms = looked_at.times().tolist()
-        for row, step in np.argwhere((histograms_in > 0) & ~mixed).tolist():
+        for row, step in self.context.watched(np.argwhere((histograms_in > 0) & ~mixed).tolist()):
             samples = slice(int(low[row, step]), int(high[row, step]))
             found[row, step] = self._value(block, block.histograms, row, samples, times_ms[step])
         values, present = smoothed_instant(block.filter(~is_histogram), looked_at, lookback_ms, threads)

@@ -4,26 +4,30 @@ import numpy as np
 
 from quarterdeck.metrics.promql.blocks import Axis, Objects, VectorBlock
 from quarterdeck.metrics.promql.errors import ExecutionError
-from quarterdeck.metrics.promql.exec.node import SAME_LABELSET
+from quarterdeck.metrics.promql.exec.node import SAME_LABELSET, Context
 from quarterdeck.metrics.promql.labels import Labels
+from quarterdeck.metrics.promql.limits import ROW_BYTES
 
 
-def unite(block: VectorBlock) -> VectorBlock:
+def unite(block: VectorBlock, context: Context) -> VectorBlock:
     """The block with each set of labels once."""
+    context.check_stop()
     if not block.axis.has_twins:
         return block
     rows: dict[tuple[Labels, bool], int] = {}
     flags: list[bool] = block.axis.nameless.tolist()
-    keys = zip(block.axis.labels, flags, strict=True)
-    place = np.array([rows.setdefault(key, len(rows)) for key in keys], np.int64)
+    keys = context.watched(zip(block.axis.labels, flags, strict=True))
+    targets = [rows.setdefault(key, len(rows)) for key in keys]
+    place = np.array(targets, np.int64)
     steps = block.values.shape[1]
+    context.memory.need(len(rows) * (ROW_BYTES + steps * 18))
     count = np.zeros((len(rows), steps), np.int64)
     np.add.at(count, place, block.present)
     if (count > 1).any():
         raise ExecutionError(SAME_LABELSET)
     values = np.zeros((len(rows), steps))
     histograms: Objects | None = None if block.histograms is None else np.full((len(rows), steps), None, object)
-    for row, target in enumerate(place.tolist()):
+    for row, target in context.watched(enumerate(targets)):
         there = block.present[row]
         values[target, there] = block.values[row, there]
         if histograms is not None and block.histograms is not None:

@@ -13,9 +13,11 @@ import numpy as np
 from quarterdeck.metrics.promql.blocks import I64, Axis, Grid, Objects, SeriesBlock, VectorBlock, joined_histograms
 from quarterdeck.metrics.promql.exec.aggregates import PartialBlock, combine, finish, with_same_groups
 from quarterdeck.metrics.promql.exec.node import Context
+from quarterdeck.metrics.promql.exec.remembered import Remembered
 from quarterdeck.metrics.promql.exec.selections import add_same
 from quarterdeck.metrics.promql.exec.unite import unite
 from quarterdeck.metrics.promql.flow.leaf import LeafBlock, LeafValues, aggregate_of
+from quarterdeck.metrics.promql.limits import Memory
 from quarterdeck.metrics.promql.plan.leaves import BaseExpr, Merge
 
 
@@ -24,32 +26,47 @@ class ShardReader:
     """One shard's blocks, handed out in other cuts than they came in."""
 
     blocks: Iterator[LeafBlock]
+    memory: Memory
     waiting: LeafBlock | None = None
+    waiting_bytes: int = 0
+    """What is held for the block that waits: all of it, as long as a part of it does."""
 
-    def first_steps(self) -> int:
-        """How many steps its next block has; this waits for it."""
+    def first(self) -> LeafBlock:
+        """What waits to be handed out; this waits for it."""
         if self.waiting is None:
-            self.waiting = next(self.blocks, None)
-        return 0 if self.waiting is None else self.waiting.grid.count
+            self.waiting = next(self.blocks)
+            self.waiting_bytes = self.waiting.values.size_bytes
+            self.memory.hold(self.waiting_bytes)
+        return self.waiting
 
     def take(self, grid: Grid) -> list[LeafValues]:
-        """The pieces that together cover the steps of `grid`."""
+        """The pieces that together cover the steps of `grid`, lent; steps before it that nobody wants are skipped."""
         pieces: list[LeafValues] = []
         left = grid
         while left.count > 0:
-            block = self.waiting if self.waiting is not None else next(self.blocks)
-            if block.grid.start_ms != left.start_ms:
+            block = self.first()
+            ahead = (left.start_ms - block.grid.start_ms) // left.step_ms
+            if ahead < 0:
                 raise ValueError(f"a shard answered for {block.grid.start_ms} where {left.start_ms} was next")
+            if ahead:
+                self._use(block, min(ahead, block.grid.count))
+                continue
             steps = min(left.count, block.grid.count)
-            pieces.append(_cut(block.values, 0, steps) if steps < block.grid.count else block.values)
-            rest = block.grid.count - steps
-            self.waiting = (
-                LeafBlock(block.grid.cut(steps, block.grid.count), _cut(block.values, steps, block.grid.count))
-                if rest
-                else None
-            )
+            piece = _cut(block.values, 0, steps) if steps < block.grid.count else block.values
+            self._use(block, steps)
+            self.memory.lend(piece.size_bytes)
+            pieces.append(piece)
             left = left.cut(steps, left.count)
         return pieces
+
+    def _use(self, block: LeafBlock, steps: int) -> None:
+        """Let go of the first steps of the block that waits."""
+        if steps < block.grid.count:
+            rest = block.grid.cut(steps, block.grid.count)
+            self.waiting = LeafBlock(rest, _cut(block.values, steps, block.grid.count))
+        else:
+            self.waiting = None
+            self.memory.hold(-self.waiting_bytes)
 
 
 def _cut(values: LeafValues, low: int, high: int) -> LeafValues:
@@ -74,20 +91,22 @@ class MergeSorted:
     context: Context
     last: tuple[Grid, VectorBlock] | None = None
     stored: SeriesBlock | None = None
-    known: dict[tuple[int, ...], tuple[tuple[Axis, ...], I64, Axis]] = field(
-        default_factory=dict[tuple[int, ...], tuple[tuple[Axis, ...], I64, Axis]]
-    )
+    known: Remembered[tuple[I64, Axis]] = field(default_factory=Remembered[tuple[I64, Axis]])
 
     def take(self, grid: Grid) -> VectorBlock:
         """The values at some steps."""
         if self.last is not None and self.last[0] == grid:
             return self.last[1]
-        pieces = [shard.take(grid) for shard in self.shards]
-        # Shards may cut differently; a piece is what all of them have in one.
-        block = self._merge([_glue(shard) for shard in pieces])
+        memory = self.context.memory
         if self.last is not None:
-            self.context.memory.hold(-self.last[1].size_bytes)
-        self.context.memory.hold(block.size_bytes)
+            memory.hold(-self.last[1].size_bytes)
+            self.last = None
+        with memory.frame():
+            pieces = [shard.take(grid) for shard in self.shards]
+            memory.need(sum(piece.size_bytes for shard in pieces for piece in shard))
+            # Shards may cut differently; a piece is what all of them have in one.
+            block = self._merge([_glue(shard) for shard in pieces])
+        memory.hold(block.size_bytes)
         self.last = (grid, block)
         return block
 
@@ -95,7 +114,10 @@ class MergeSorted:
         """The stored samples of a leaf that is nothing but a range."""
         if self.stored is None:
             blocks = [next(shard.blocks).values for shard in self.shards]
-            self.stored = join_samples([block for block in blocks if isinstance(block, SeriesBlock)])
+            if len(blocks) > 1:
+                # All of them side by side, and then in order; what the shards have read is on the account.
+                self.context.memory.need(2 * sum(block.size_bytes for block in blocks))
+            self.stored = join_samples([block for block in blocks if isinstance(block, SeriesBlock)], self.context)
         return self.stored
 
     def _merge(self, shards: list[LeafValues]) -> VectorBlock:
@@ -104,14 +126,12 @@ class MergeSorted:
             return self._sorted([finish(aggregate_of(self.leaf), combine(partials), self.context)])
         vectors = [shard for shard in shards if isinstance(shard, VectorBlock)]
         merged = self._sorted(vectors)
-        return add_same(merged) if self.leaf.merge is Merge.ADD else unite(merged)
+        return (add_same if self.leaf.merge is Merge.ADD else unite)(merged, self.context)
 
     def _sorted(self, blocks: list[VectorBlock]) -> VectorBlock:
         """All rows of some blocks, by their labels."""
-        key = tuple(id(block.axis) for block in blocks)
-        if key not in self.known:
-            self.known[key] = (tuple(block.axis for block in blocks), *_sort_axes([block.axis for block in blocks]))
-        _, order, axis = self.known[key]
+        axes = tuple(block.axis for block in blocks)
+        order, axis = self.known.of(axes, lambda: _sort_axes(axes, self.context))
         if len(blocks) == 1 and axis is blocks[0].axis:
             return blocks[0]
         histograms = joined_histograms(blocks)
@@ -123,9 +143,11 @@ class MergeSorted:
         )
 
 
-def _sort_axes(axes: list[Axis]) -> tuple[I64, Axis]:
+def _sort_axes(axes: Sequence[Axis], context: Context) -> tuple[I64, Axis]:
     labels = [one for axis in axes for one in axis.labels]
+    context.check_stop()
     order = sorted(range(len(labels)), key=labels.__getitem__)
+    context.check_stop()
     if len(axes) == 1 and order == list(range(len(labels))):
         return np.arange(len(labels)), axes[0]
     nameless = np.concatenate([axis.nameless for axis in axes])
@@ -211,7 +233,7 @@ def glue_partials(partials: Sequence[PartialBlock]) -> PartialBlock:
     return PartialBlock(first.axis, type(first.fields)(**joined), histograms, names)
 
 
-def join_samples(blocks: Sequence[SeriesBlock]) -> SeriesBlock:
+def join_samples(blocks: Sequence[SeriesBlock], context: Context) -> SeriesBlock:
     """The samples of several shards, series sorted by labels."""
     if len(blocks) == 1:
         return blocks[0]
@@ -226,5 +248,5 @@ def join_samples(blocks: Sequence[SeriesBlock]) -> SeriesBlock:
         np.concatenate([block.values for block in blocks]),
         joined_histograms(blocks),
     )
-    order, _ = _sort_axes([whole.axis])
+    order, _ = _sort_axes((whole.axis,), context)
     return whole.take(order)

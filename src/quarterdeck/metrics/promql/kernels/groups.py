@@ -33,7 +33,7 @@ from quarterdeck.metrics.promql.kernels.groups_totals import (
     combine_sum,
     sum_groups,
 )
-from quarterdeck.metrics.promql.kernels.groups_values import ValueCounts, count_distinct, count_values
+from quarterdeck.metrics.promql.kernels.groups_values import ValueCounts, count_values
 
 __all__ = [
     "AvgPartial",
@@ -52,7 +52,6 @@ __all__ = [
     "combine_min",
     "combine_moments",
     "combine_sum",
-    "count_distinct",
     "count_groups",
     "count_values",
     "group_groups",

@@ -3,6 +3,7 @@
 Values are told apart by how they print: all that are not numbers are one, -0 and 0 are two.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,25 +25,27 @@ class ValueCounts:
     present: Bool
 
 
-def count_values(values: F64, present: Bool, groups: I64, n_groups: int) -> ValueCounts:
+def unlimited(rows: int, steps: int) -> None:
+    """For a caller with memory to spare."""
+
+
+def count_values(
+    values: F64, present: Bool, groups: I64, n_groups: int, check_room: Callable[[int, int], None] = unlimited
+) -> ValueCounts:
     """Count the values of each group: `groups` says for each row which.
 
-    The result has as many rows as there are distinct pairs, each with all steps: for a caller with a limit of
-    samples to enforce, `count_distinct` says beforehand how many.
+    The result has as many rows as there are distinct pairs, each with all steps: before it is made, `check_room` is
+    told how many rows and steps these are, and raises if they are too many.
     """
     steps = values.shape[1]
     rows, columns = np.nonzero(present)
     cells = _sortable(values[rows, columns])
     distinct = np.unique(cells)
     pairs, pair = _unique(groups[rows] * len(distinct) + np.searchsorted(distinct, cells), n_groups * len(distinct))
+    check_room(len(pairs), steps)
     counts = np.bincount(pair * steps + columns, minlength=len(pairs) * steps).reshape(len(pairs), steps)
     group_of_pair, value_of_pair = np.divmod(pairs, max(len(distinct), 1))
     return ValueCounts(group_of_pair, _unsortable(distinct[value_of_pair]), counts.astype(np.float64), counts > 0)
-
-
-def count_distinct(values: F64, present: Bool) -> int:
-    """How many different values there are."""
-    return len(np.unique(_sortable(values[present])))
 
 
 def _unique(keys: I64, end: int) -> tuple[I64, I64]:

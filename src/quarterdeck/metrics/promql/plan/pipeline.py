@@ -8,6 +8,7 @@ from quarterdeck.metrics.promql.plan.leaves import BaseExpr
 from quarterdeck.metrics.promql.plan.lower import QueryTimes, lower
 from quarterdeck.metrics.promql.plan.nodes import Plan
 from quarterdeck.metrics.promql.plan.rules.aim_info import aim_info
+from quarterdeck.metrics.promql.plan.rules.check_times import check_times
 from quarterdeck.metrics.promql.plan.rules.check_types import check_types
 from quarterdeck.metrics.promql.plan.rules.find_resets import find_resets
 from quarterdeck.metrics.promql.plan.rules.find_step_invariant import find_step_invariant
@@ -48,6 +49,7 @@ def plan_query(text: str, start_ms: int, end_ms: int, step_ms: int, default_subq
     tree = resolve_durations(tree, text, end_ms - start_ms, step_ms)
     plan = lower(tree, text, QueryTimes(start_ms, end_ms, step_ms, default_subquery_step_ms))
     plan = resolve_anchors(plan, start_ms, end_ms)
+    check_times(plan, text)
     plan = aim_info(plan)
     plan = fold_constants(plan)
     plan = find_resets(plan)
