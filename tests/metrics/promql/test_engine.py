@@ -326,7 +326,7 @@ def test_the_farthest_times_can_be_computed_with(query: str, time_ms: int, engin
         engine.instant([source({"m": [value, -value, 1.0]})], query, time_ms)
 
 
-@pytest.mark.parametrize("number", ["1e300", "-1e300", "9.3e18", "Inf", "NaN"])
+@pytest.mark.parametrize("number", ["1e300", "9.3e18", "Inf", "NaN"])
 @pytest.mark.parametrize("function", ["topk", "bottomk", "limitk"])
 def test_a_number_of_series_that_is_none_is_an_error(function: str, number: str, engine: Engine) -> None:
     with pytest.raises(ExecutionError, match=r"int64|NaN"):
@@ -334,11 +334,18 @@ def test_a_number_of_series_that_is_none_is_an_error(function: str, number: str,
 
 
 @pytest.mark.parametrize("query", ["quantile(time() + 2, m)", "limit_ratio(time() + 2, m)"])
-def test_a_query_that_is_wrong_at_every_step_says_so_a_thousand_times_and_no_more(query: str, engine: Engine) -> None:
+def test_a_query_that_is_wrong_at_every_step_says_so_once(query: str, engine: Engine) -> None:
     begun = time.process_time()
     warnings = engine.instant([many(1)], f"max_over_time(({query})[300s:1ms])", 300_000).warnings
-    assert 1000 <= len(warnings) <= 1001
+    assert len(warnings) == 1
     assert time.process_time() - begun < 3
+
+
+def test_an_answer_has_a_thousand_notes_and_one_that_there_are_more(engine: Engine) -> None:
+    gauges = source({f"m{i} i={i}": [1.0, 2.0] for i in range(1100)})
+    result = engine.instant([gauges], 'rate({__name__=~"m.*"}[5m])', 60_000)
+    assert len(result.infos) == 1000
+    assert result.warnings == ("PromQL warning: there are more than 1000 notes, the others are left out (1:1)",)
 
 
 def test_a_long_template_is_read_once(engine: Engine) -> None:

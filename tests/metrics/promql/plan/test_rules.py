@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from quarterdeck.metrics.promql.blocks import Grid
-from quarterdeck.metrics.promql.errors import ParseError
+from quarterdeck.metrics.promql.errors import ExecutionError, ParseError
 from quarterdeck.metrics.promql.plan import nodes as pn
 from quarterdeck.metrics.promql.plan.explain import selector
 from quarterdeck.metrics.promql.plan.leaves import BaseExpr, Merge, canonical
@@ -239,3 +239,12 @@ def test_what_is_absent_has_the_labels_of_equalities_unless_more_is_said_after(
 ) -> None:
     # No script can say this: they also run what is printed of a query, and that has its matchers in another order.
     assert labels_of_absent(parse(text)) == known
+
+
+def test_scalars_cannot_be_trimmed_which_is_told_after_all_that_is_wrong_in_the_text() -> None:
+    with pytest.raises(ExecutionError) as caught:
+        plan("vector(1 </ time()) + (1 >/ 2)")
+    assert caught.value.reason == 'operator "</" not allowed for Scalar operations'
+    with pytest.raises(ParseError, match="non-empty matcher"):
+        plan("(1 </ 2) + {}")
+    plan("1 </ foo")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from quarterdeck.metrics.promql.errors import ExecutionError, ParseError
+from quarterdeck.metrics.promql.errors import ParseError
 from quarterdeck.metrics.promql.plan.rules.check_types import check_types
 from quarterdeck.metrics.promql.syntax.ast import Call
 from quarterdeck.metrics.promql.syntax.parser import parse
@@ -117,13 +117,3 @@ def test_types_that_fit_pass(query: str, type_shown: str) -> None:
 def test_a_call_that_the_parser_did_not_make_is_checked_for_its_function_too() -> None:
     with pytest.raises(ParseError, match='unknown function with name "nothing"'):
         check_types(Call("nothing", ()), "")
-
-
-def test_scalars_cannot_be_trimmed_which_prometheus_tells_after_all_that_it_finds_when_it_parses() -> None:
-    query = "vector(1 </ time()) + (1 >/ 2)"
-    with pytest.raises(ExecutionError) as caught:
-        check_types(parse(query), query)
-    assert caught.value.reason == 'operator "</" not allowed for Scalar operations'
-    with pytest.raises(ParseError, match="non-empty matcher"):
-        check_types(parse("(1 </ 2) + {}"), "(1 </ 2) + {}")
-    check_types(parse("1 </ foo"), "1 </ foo")

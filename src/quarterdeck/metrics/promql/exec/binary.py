@@ -1,7 +1,6 @@
 """Operators between a vector and a number, and the operators themselves over two arrays of cells."""
 
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
@@ -12,8 +11,6 @@ from quarterdeck.metrics.promql.exec.histogram_cells import combine_cells, scale
 from quarterdeck.metrics.promql.exec.node import Context, ExecNode, scalar, vector
 from quarterdeck.metrics.promql.plan import nodes as pn
 from quarterdeck.metrics.promql.syntax.ast import BinaryOp, Span
-
-TRIMS: Final = frozenset({BinaryOp.TRIM_UPPER, BinaryOp.TRIM_LOWER})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +46,7 @@ def operate(
 
     A comparison without `bool` passes on the left side's value.
     """
-    if lhs.histograms is not None or rhs.histograms is not None or op in TRIMS:
+    if lhs.histograms is not None or rhs.histograms is not None or op.is_trim:
         possible, histograms = _cells_by_kind(op, lhs, rhs, both, context, span)
     else:
         possible, histograms = both, None
@@ -107,13 +104,13 @@ def _histograms(op: BinaryOp, lhs: Cells, rhs: Cells, cells: Bool, context: Cont
 
 def _outcome(op: BinaryOp, left_histogram: bool, right_histogram: bool) -> str:
     if not left_histogram and not right_histogram:
-        return "nothing" if op in TRIMS else "value"
+        return "nothing" if op.is_trim else "value"
     if left_histogram and right_histogram:
         if op in {BinaryOp.EQ, BinaryOp.NE}:
             return "value"
         return "histogram" if op in {BinaryOp.ADD, BinaryOp.SUB} else "nothing"
     if left_histogram:
-        return "histogram" if op in TRIMS | {BinaryOp.MUL, BinaryOp.DIV} else "nothing"
+        return "histogram" if op.is_trim or op in {BinaryOp.MUL, BinaryOp.DIV} else "nothing"
     return "histogram" if op is BinaryOp.MUL else "nothing"
 
 
@@ -135,5 +132,5 @@ class VectorScalarNode:
         answer = operate(plan.op, lhs, rhs, block.present, plan.return_bool, self.context, plan.span)
         if plan.op.is_comparison and not plan.return_bool:
             return VectorBlock(block.axis, block.values, answer.passed)
-        axis = block.axis if plan.op in TRIMS else block.axis.without_names
+        axis = block.axis if plan.op.is_trim else block.axis.without_names
         return VectorBlock(axis, np.ascontiguousarray(answer.values), answer.passed, answer.histograms)

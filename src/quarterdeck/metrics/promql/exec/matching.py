@@ -11,7 +11,7 @@ import numpy as np
 from quarterdeck.metrics.promql import labels as lb
 from quarterdeck.metrics.promql.blocks import F64, I64, Axis, Bool, Grid, Objects, VectorBlock
 from quarterdeck.metrics.promql.errors import ExecutionError
-from quarterdeck.metrics.promql.exec.binary import TRIMS, Answer, Cells, operate
+from quarterdeck.metrics.promql.exec.binary import Answer, Cells, operate
 from quarterdeck.metrics.promql.exec.node import Context, ExecNode, vector
 from quarterdeck.metrics.promql.exec.remembered import Remembered
 from quarterdeck.metrics.promql.exec.unite import unite
@@ -185,7 +185,7 @@ class VectorVectorNode:
         else:
             labels, gone = signature(one.labels[other], matching, names), False
         others = one.labels[other] if other >= 0 else signature(labels, matching, names)
-        if not op.is_comparison and op not in TRIMS:
+        if not op.is_comparison and not op.is_trim:
             labels, gone = lb.drop_name(labels), False
         if matching.cardinality is Cardinality.ONE_TO_ONE:
             labels = lb.keep(labels, names) if matching.on else lb.drop(labels, names)

@@ -15,6 +15,7 @@ from quarterdeck.metrics.promql.plan import nodes as pn
 from quarterdeck.metrics.promql.syntax import ast
 from quarterdeck.metrics.promql.syntax.ast import AggregateOp, Extension, Matcher, MatchOp, VectorMatching
 from quarterdeck.metrics.promql.syntax.matchers import accepts
+from quarterdeck.metrics.promql.syntax.quoting import quote
 from quarterdeck.metrics.promql.syntax.types import ValueType, type_of
 
 
@@ -106,6 +107,9 @@ class _Lowering:
         lhs, rhs = self.plan(expr.lhs), self.plan(expr.rhs)
         left_scalar, right_scalar = (type_of(side) is ValueType.SCALAR for side in (expr.lhs, expr.rhs))
         if left_scalar and right_scalar:
+            if expr.op.is_trim:
+                # Prometheus finds this when it evaluates: what is wrong in the text comes first.
+                raise ExecutionError(f"operator {quote(expr.op)} not allowed for Scalar operations")
             return pn.ScalarBinary(expr.op, lhs, rhs)
         if left_scalar:
             return pn.VectorScalar(expr.op, rhs, lhs, True, expr.return_bool, expr.span)

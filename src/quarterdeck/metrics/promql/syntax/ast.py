@@ -72,9 +72,15 @@ class BinaryOp(StrEnum):
         """Whether it works on which series are there, not on their values."""
         return self in _SETS
 
+    @property
+    def is_trim(self) -> bool:
+        """Whether it cuts off one side of histograms."""
+        return self in _TRIMS
+
 
 _COMPARISONS = frozenset({BinaryOp.EQ, BinaryOp.NE, BinaryOp.GT, BinaryOp.LT, BinaryOp.GE, BinaryOp.LE})
 _SETS = frozenset({BinaryOp.AND, BinaryOp.OR, BinaryOp.UNLESS})
+_TRIMS = frozenset({BinaryOp.TRIM_UPPER, BinaryOp.TRIM_LOWER})
 
 
 class AggregateOp(StrEnum):

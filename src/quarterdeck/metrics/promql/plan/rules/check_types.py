@@ -1,18 +1,16 @@
 """The rule that types fit: what each operator, function and aggregation may stand between.
 
-It changes nothing and refuses what Prometheus refuses, in its words and at its places; what Prometheus refuses only
-when it evaluates, if there is nothing else to refuse.
+It changes nothing and refuses what Prometheus refuses, in its words and at its places.
 """
 
 from typing import NoReturn, assert_never
 
-from quarterdeck.metrics.promql.errors import ExecutionError, ParseError
+from quarterdeck.metrics.promql.errors import ParseError
 from quarterdeck.metrics.promql.labels import METRIC_NAME
 from quarterdeck.metrics.promql.syntax.ast import (
     Aggregate,
     AggregateOp,
     Binary,
-    BinaryOp,
     Call,
     Cardinality,
     Expr,
@@ -40,17 +38,12 @@ def check_types(expr: Expr, text: str) -> None:
     >>> from quarterdeck.metrics.promql.syntax.parser import parse
     >>> check_types(parse("rate(up[5m])"), "rate(up[5m])")
     """
-    check = _Check(text)
-    check.check(expr)
-    if check.trimmed_scalar is not None:
-        raise ExecutionError(f"operator {quote(check.trimmed_scalar)} not allowed for Scalar operations")
+    _Check(text).check(expr)
 
 
 class _Check:
     def __init__(self, text: str) -> None:
         self._text = text
-        self.trimmed_scalar: BinaryOp | None = None
-        """The first operator that trims histograms, and stands between scalars."""
 
     def check(self, expr: Expr) -> ValueType:
         """The type of an expression in which all types fit; children are checked first, as Prometheus does."""
@@ -114,8 +107,6 @@ class _Check:
             self._check_matching(expr, matching, lhs is rhs is ValueType.VECTOR)
         if op.is_set and ValueType.SCALAR in (lhs, rhs):
             self._fail(f"set operator {quote(op)} not allowed in binary scalar expression", expr.span)
-        if op in (BinaryOp.TRIM_LOWER, BinaryOp.TRIM_UPPER) and lhs is rhs is ValueType.SCALAR:
-            self.trimmed_scalar = self.trimmed_scalar or op
         return binary_type(lhs, rhs)
 
     def _operator_span(self, expr: Binary) -> Span:
