@@ -55,6 +55,8 @@ LONG_RANGES: Final = ("5m", "10m", "15m")
 SUBQUERY_RANGES: Final = ("3m500ms", "5m500ms", "10m1ms", "10m500ms", "20m999ms", "1m500ms")
 """Never a multiple of a step: a step is then never on the edge of the range."""
 SUBQUERY_STEPS: Final = ("30s", "1m", "", "2m", "17s", "45s")
+LONGEST_SUBQUERY_STEP: Final = "2m"
+"""The one that is longer than a range."""
 OFFSETS: Final = ("15s", "1m", "3m", "7m30s", "-1m", "-30s", "-5m", "10m")
 QUERY_STEPS_S: Final = (1, 7, 15, 15, 30, 60, 60, 97, 300)
 
