@@ -107,7 +107,7 @@ def test_a_functions_last_bit_is_excused_only_where_the_query_makes_much_of_it()
             difference = compare(our, their)
             assert difference is not None
             finding = Finding(case, parse(text), our, their, difference)
-            assert known.is_last_bit_of_a_function(finding, candidate) is excused
+            assert known.is_last_bit(finding, candidate) is excused
 
 
 def test_the_smallest_part_that_differs_is_found() -> None:
