@@ -33,6 +33,7 @@ from quarterdeck.metrics.promql.kernels.warm import warm
 from quarterdeck.metrics.promql.labels import from_mapping
 from quarterdeck.metrics.promql.limits import Limits
 from quarterdeck.metrics.promql.memory import MemorySource, Series
+from quarterdeck.metrics.promql.source import unlimited
 from quarterdeck.metrics.promql.syntax.ast import Matcher
 from tests.differential.peer import PrometheusClient, running_prometheus
 
@@ -164,8 +165,14 @@ class Counting:
         self.inner = inner
         self.samples = 0
 
-    def select(self, matchers: Sequence[Matcher], start_ms: int, end_ms: int) -> SeriesBlock:
-        block = self.inner.select(matchers, start_ms, end_ms)
+    def select(
+        self,
+        matchers: Sequence[Matcher],
+        start_ms: int,
+        end_ms: int,
+        need: Callable[[int], None] = unlimited,
+    ) -> SeriesBlock:
+        block = self.inner.select(matchers, start_ms, end_ms, need)
         self.samples += len(block.values)
         return block
 

@@ -326,6 +326,20 @@ def test_the_farthest_times_can_be_computed_with(query: str, time_ms: int, engin
         engine.instant([source({"m": [value, -value, 1.0]})], query, time_ms)
 
 
+@pytest.mark.parametrize(
+    ("time_ms", "shown"),
+    [
+        (-1_999, "1969-12-31T23:59:59Z"),
+        (1 << 61, "73071226-02-26T19:48:13Z"),
+        (-(1 << 61), "-73067287-11-05T04:11:47Z"),
+    ],
+)
+def test_a_note_shows_any_time(time_ms: int, shown: str, engine: Engine) -> None:
+    buckets = source({"b le=1": [5.0], "b le=2": [3.0], "b le=+Inf": [9.0]})
+    (info,) = engine.instant([buckets], "histogram_quantile(0.5, b @ 0)", time_ms).infos
+    assert f"over 1 samples from {shown} to {shown} (1:25)" in info
+
+
 @pytest.mark.parametrize("number", ["1e300", "9.3e18", "Inf", "NaN"])
 @pytest.mark.parametrize("function", ["topk", "bottomk", "limitk"])
 def test_a_number_of_series_that_is_none_is_an_error(function: str, number: str, engine: Engine) -> None:

@@ -8,8 +8,9 @@ As in Prometheus a text is told once however many places it is about, and the la
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Final
+
+import numpy as np
 
 from quarterdeck.metrics.promql.errors import line_and_column
 from quarterdeck.metrics.promql.floats import show_digits, show_short
@@ -233,4 +234,5 @@ def _for_metric(text: str, metric: str) -> str:
 
 def _show_time(time_ms: int) -> str:
     """A time as RFC 3339 writes it, in whole seconds."""
-    return datetime.fromtimestamp(int(time_ms / 1000), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    seconds = abs(time_ms) // 1000 * (-1 if time_ms < 0 else 1)  # towards 1970, as Go divides
+    return f"{np.datetime64(seconds, 's')}Z"  # which knows years beyond 9999

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final, Protocol, TypeVar
 
 from quarterdeck.metrics.promql.blocks import Block, Grid, ScalarBlock, SeriesBlock, VectorBlock
@@ -44,10 +45,10 @@ class Context:
 
     def watched(self, items: Iterable[T]) -> Iterator[T]:
         """The same items, for a loop in Python over many: every now and then it is asked whether to stop."""
-        for index, item in enumerate(items):
-            if index % STRIDE == 0:
-                self.check_stop()
-            yield item
+        left = iter(items)
+        while some := tuple(islice(left, STRIDE)):
+            self.check_stop()
+            yield from some
 
 
 class ExecNode(Protocol):
