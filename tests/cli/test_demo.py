@@ -136,9 +136,11 @@ def test_a_worker_is_killed_and_the_answer_is_right(tmp_path: Path) -> None:
         r"^ +[\d.]+ s  kill -9 (worker-\d) \(process \d+\), with \d works? in flight$", said, re.MULTILINE
     )
     assert re.search(rf"^ +[\d.]+ s  the coordinator has lost {killed}; its works go to others$", said, re.MULTILINE)
-    assert re.search(
-        rf"^{killed} was killed when 1[6-9] of 48 works were delivered; it had \d in flight\.$", said, re.MULTILINE
+    # The demo looks at the crew some times a second: on a busy machine more than a third may be delivered by then.
+    (delivered,) = re.findall(
+        rf"^{killed} was killed when (\d+) of 48 works were delivered; it had \d in flight\.$", said, re.MULTILINE
     )
+    assert 16 <= int(delivered) < 48
     (again,) = re.findall(r"The coordinator noticed after \d+ ms\. (\d+) works? went to others", said)
     (attempts,) = re.findall(r"48 works took (\d+) attempts; every result was counted once\.", said)
     assert int(attempts) == 48 + int(again) > 48
