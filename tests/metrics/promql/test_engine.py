@@ -371,7 +371,6 @@ def test_a_long_template_is_read_once(engine: Engine) -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        'm{i=~".*1.*|2"}',
         "sum by (i) (m)",
         "m + on(i) m",
         "m or m offset 1m",
