@@ -110,7 +110,8 @@ class Axis:
     def has_twins(self) -> bool:
         """Whether two series have the same labels; a name that goes away at the end is another than one that stays."""
         flags: list[bool] = self.nameless.tolist()
-        return len(set(zip(self.labels, flags, strict=True))) < len(self.labels)
+        series = set(zip(self.labels, flags, strict=True)) if len(set(flags)) > 1 else set(self.labels)
+        return len(series) < len(self.labels)
 
     @cached_property
     def shown(self) -> tuple[Labels, ...]:

@@ -1,0 +1,58 @@
+"""Stretches of a long array of samples: where one begins in time, and many of them side by side.
+
+A source cuts every series to the times that are asked for; a loop in Python over the series would take longer than
+most functions over their samples do.
+"""
+
+import numpy as np
+
+from quarterdeck.metrics.promql.blocks import F64, I64
+from quarterdeck.metrics.promql.kernels.compile import given, kernel, warms
+
+
+@kernel
+def _search(timestamps: I64, lows: I64, highs: I64, bound_ms: int, out: I64) -> None:
+    for stretch in range(lows.size):
+        low = lows[stretch]
+        high = highs[stretch]
+        while low < high:
+            middle = (low + high) // 2
+            if timestamps[middle] < bound_ms:
+                low = middle + 1
+            else:
+                high = middle
+        out[stretch] = low
+
+
+@kernel
+def _copy(timestamps: I64, values: F64, lows: I64, highs: I64, times_out: I64, values_out: F64) -> None:
+    at = 0
+    for stretch in range(lows.size):
+        low = lows[stretch]
+        length = highs[stretch] - low
+        times_out[at : at + length] = timestamps[low : low + length]
+        values_out[at : at + length] = values[low : low + length]
+        at += length
+
+
+def first_from(timestamps: I64, lows: I64, highs: I64, bound_ms: int) -> I64:
+    """For each stretch from `low` to before `high`, the place of its first time that is not before the bound."""
+    out = np.empty(len(lows), np.int64)
+    _search(given(timestamps), given(lows), given(highs), bound_ms, out)
+    return out
+
+
+def side_by_side(timestamps: I64, values: F64, lows: I64, highs: I64) -> tuple[I64, F64]:
+    """The times and values of all stretches, one after the other."""
+    count = int((highs - lows).sum())
+    times_out, values_out = np.empty(count, np.int64), np.empty(count)
+    _copy(given(timestamps), given(values), given(lows), given(highs), times_out, values_out)
+    return times_out, values_out
+
+
+@warms
+def warm_stretches() -> None:
+    """Both, on a stretch of one sample."""
+    lows, highs = np.array([0]), np.array([1])
+    first_from(lows, lows, highs, 0)
+    side_by_side(lows, np.zeros(1), lows, highs)
