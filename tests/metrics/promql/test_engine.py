@@ -14,6 +14,7 @@ from quarterdeck.metrics.promql.engine import Engine, EngineOptions
 from quarterdeck.metrics.promql.errors import ExecutionError, LimitExceeded, ParseError
 from quarterdeck.metrics.promql.histograms.native import NativeHistogram
 from quarterdeck.metrics.promql.kernels.threads import Stopped
+from quarterdeck.metrics.promql.kernels.warm import warm
 from quarterdeck.metrics.promql.limits import Limits
 from quarterdeck.metrics.promql.memory import MemorySource, Series
 from quarterdeck.metrics.promql.result import Scalar, String, Vector
@@ -23,6 +24,12 @@ HOUR_MS = 3_600_000
 DECADE_MS = 10 * 365 * 24 * HOUR_MS
 MINUTES_MS = np.arange(61, dtype=np.int64) * 60_000
 HISTOGRAM = NativeHistogram(count=3, total=4, positive=((0, 1.0), (1, 2.0)))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def compiled() -> None:
+    """Loading compiled code takes time and memory that no query is to be blamed for."""
+    warm()
 
 
 @pytest.fixture

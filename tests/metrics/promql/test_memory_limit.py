@@ -14,6 +14,7 @@ from quarterdeck.metrics.promql.errors import LimitExceeded
 from quarterdeck.metrics.promql.exec.remembered import Remembered
 from quarterdeck.metrics.promql.flow.leaf import LeafBlock
 from quarterdeck.metrics.promql.flow.merge import ShardReader
+from quarterdeck.metrics.promql.kernels.warm import warm
 from quarterdeck.metrics.promql.labels import from_mapping
 from quarterdeck.metrics.promql.limits import Limits, Memory
 from quarterdeck.metrics.promql.memory import MemorySource, Series
@@ -68,10 +69,15 @@ TOO_MUCH = [
 ]
 
 
+@pytest.fixture(autouse=True, scope="module")
+def compiled() -> None:
+    """Compiled code is no memory of a query."""
+    warm()
+
+
 @pytest.mark.parametrize("query", TOO_MUCH, ids=lambda query: query[:50])
 def test_no_query_takes_much_more_than_the_limit(query: str) -> None:
     with Engine(EngineOptions(limits=Limits(memory_bytes=LIMIT_BYTES)), threads=1) as engine:
-        engine.range([many(1)], query, 0, HOUR_MS, HOUR_MS)  # compiled code is no memory of a query
         gc.collect()
         tracemalloc.start()
         try:
