@@ -1,5 +1,6 @@
 """The documents are true: diagrams are those of the tables, commands run, links lead somewhere."""
 
+import doctest
 import json
 import os
 import re
@@ -170,3 +171,9 @@ def _output(command: list[str], folder: Path, environment: dict[str, str]) -> st
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def test_the_python_of_the_pages_gives_what_they_say() -> None:
+    outcomes = [doctest.testfile(str(page), module_relative=False) for page in PAGES]
+    assert sum(outcome.failed for outcome in outcomes) == 0
+    assert sum(outcome.attempted for outcome in outcomes) > 0
