@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from quarterdeck.metrics.promql import engine as engine_module
-from quarterdeck.metrics.promql.blocks import Axis, Grid, VectorBlock
+from quarterdeck.metrics.promql.blocks import Axis, Grid, SeriesBlock, VectorBlock
 from quarterdeck.metrics.promql.engine import Engine, EngineOptions
 from quarterdeck.metrics.promql.errors import LimitExceeded
 from quarterdeck.metrics.promql.exec.remembered import Remembered
@@ -18,6 +18,7 @@ from quarterdeck.metrics.promql.kernels.warm import warm
 from quarterdeck.metrics.promql.labels import from_mapping
 from quarterdeck.metrics.promql.limits import Limits, Memory
 from quarterdeck.metrics.promql.memory import MemorySource, Series
+from quarterdeck.metrics.promql.result import Vector
 from tests.metrics.promql.samples import many
 
 MIB = 1 << 20
@@ -171,7 +172,9 @@ def test_windows_that_lie_far_apart_do_not_pay_for_what_is_between_them() -> Non
         for query in ("max_over_time(m[10m:1s])", "max_over_time(sum(m)[10m:1s])"):
             found = engine.range([samples], query, HOUR_MS // 2, HOUR_MS // 2 + 20 * day_ms, day_ms).value
             alone = engine.instant([samples], query, HOUR_MS // 2).value
-            np.testing.assert_array_equal(np.sort(found.values), np.sort(alone.values))  # type: ignore[union-attr]
+            assert isinstance(found, SeriesBlock)
+            assert isinstance(alone, Vector)
+            np.testing.assert_array_equal(np.sort(found.values), np.sort(alone.values))
 
 
 def test_what_is_lent_within_a_frame_is_given_back_at_its_end() -> None:
