@@ -50,7 +50,16 @@ def objects_size_bytes(objects: Objects) -> int:
     return objects.nbytes + sum(sizes) * flat.size // max(1, some.size)
 
 
-def joined_histograms(blocks: "Sequence[VectorBlock | SeriesBlock]", axis: int = 0) -> Objects | None:
+def totals_before(counts: I64 | Bool) -> I64:
+    """For each place the sum of all before it, and at the end the sum of all: where stretches of these lengths begin.
+
+    >>> totals_before(np.array([2, 0, 3])).tolist()
+    [0, 2, 2, 5]
+    """
+    return np.concatenate((np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)))
+
+
+def joined_histograms(blocks: "Sequence[VectorBlock | SeriesBlock]") -> Objects | None:
     """The histograms of some blocks, one after the other; None if no block has any."""
     if all(block.histograms is None for block in blocks):
         return None
@@ -59,7 +68,7 @@ def joined_histograms(blocks: "Sequence[VectorBlock | SeriesBlock]", axis: int =
         np.full(block.values.shape, nothing, object) if block.histograms is None else block.histograms
         for block in blocks
     ]
-    return np.concatenate(parts, axis=axis)
+    return np.concatenate(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +161,7 @@ class SeriesBlock:
 
     def filter(self, keep: Bool) -> "SeriesBlock":
         """Without the samples that are not kept; every series stays, maybe with none."""
-        kept = np.concatenate((np.zeros(1, np.int64), np.cumsum(keep, dtype=np.int64)))
+        kept = totals_before(keep)
         return SeriesBlock(
             self.axis,
             kept[self.offsets],
@@ -164,7 +173,7 @@ class SeriesBlock:
     def take(self, rows: I64) -> "SeriesBlock":
         """Some of the series, in the order of `rows`."""
         lengths = np.diff(self.offsets)[rows]
-        offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)))
+        offsets = totals_before(lengths)
         count = int(offsets[-1])
         index: I64 = np.repeat(self.offsets[rows] - offsets[:-1], lengths) + np.arange(count, dtype=np.int64)
         return SeriesBlock(
@@ -218,13 +227,13 @@ class VectorBlock:
             None if self.histograms is None else self.histograms[rows],
         )
 
-    def before(self, step: int) -> "VectorBlock":
-        """Only the steps before one."""
+    def cut(self, low: int, high: int) -> "VectorBlock":
+        """Some of the steps."""
         return VectorBlock(
             self.axis,
-            self.values[:, :step],
-            self.present[:, :step],
-            None if self.histograms is None else self.histograms[:, :step],
+            self.values[:, low:high],
+            self.present[:, low:high],
+            None if self.histograms is None else self.histograms[:, low:high],
         )
 
 

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from xxhash import xxh64_intdigest
 
-from quarterdeck.metrics.promql.blocks import F64, I64, Axis, Bool, Objects, SeriesBlock
-from quarterdeck.metrics.promql.kernels.stretches import first_from, side_by_side
+from quarterdeck.metrics.promql.blocks import F64, I64, Axis, Bool, Objects, SeriesBlock, totals_before
+from quarterdeck.metrics.promql.kernels.cuts import first_from, side_by_side
 from quarterdeck.metrics.promql.label_values import takes_each
 from quarterdeck.metrics.promql.labels import Labels, show
 from quarterdeck.metrics.promql.source import unlimited
@@ -79,7 +79,7 @@ class MemorySource:
         return MemorySource(
             SeriesBlock(
                 Axis.of([one.labels for one in ordered]),
-                _offsets(counts),
+                totals_before(counts),
                 np.concatenate([one.timestamps for one in ordered], dtype=np.int64),
                 np.concatenate([one.values for one in ordered], dtype=np.float64),
                 _join_histograms(ordered),
@@ -168,16 +168,12 @@ def _digest(labels: Labels) -> int:
     return xxh64_intdigest(b"\xff".join(parts))
 
 
-def _offsets(counts: I64) -> I64:
-    return np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(counts, dtype=np.int64)))
-
-
 def _cut(block: SeriesBlock, rows: I64, low: I64, high: I64) -> SeriesBlock:
     """Some series, each from its `low` to before its `high`. No sample is copied while they lie side by side."""
     if not rows.size:
         return SeriesBlock.empty()
     axis = block.axis if rows.size == len(block.axis) else block.axis.take(rows)
-    offsets = _offsets(high - low)
+    offsets = totals_before(high - low)
     if np.array_equal(low[1:], high[:-1]):
         place = slice(int(low[0]), int(high[-1]))
         timestamps, values = block.timestamps[place], block.values[place]

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quarterdeck.metrics.promql.floats import show_float
 from quarterdeck.metrics.promql.syntax.ast import NumberLiteral, StringLiteral
-from quarterdeck.metrics.promql.syntax.numerals import parse_number, show_number
+from quarterdeck.metrics.promql.syntax.numerals import parse_number
 from quarterdeck.metrics.promql.syntax.parser import parse
 from quarterdeck.metrics.promql.syntax.quoting import quote
 
@@ -95,6 +96,6 @@ def test_bytes_that_are_no_text_survive_quoting(data: bytes) -> None:
 
 @given(st.floats(min_value=0, allow_nan=False, allow_infinity=False))
 def test_a_printed_number_reads_as_the_same_number(value: float) -> None:
-    shown = show_number(value)
+    shown = show_float(value)
     assert "e" not in shown
     assert parse_number(shown) == value

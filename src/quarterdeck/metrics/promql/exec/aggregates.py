@@ -12,10 +12,8 @@ import numpy as np
 
 from quarterdeck.metrics.promql import notes
 from quarterdeck.metrics.promql.blocks import (
-    F64,
     I64,
     Axis,
-    Bool,
     Grid,
     Objects,
     VectorBlock,
@@ -203,8 +201,3 @@ class CombinedNode:
 
     def eval(self, grid: Grid) -> VectorBlock:
         return finish(self.plan, self.partial(grid), self.context)
-
-
-def as_step_values(values: F64, present: Bool) -> tuple[F64, Bool]:
-    """Arrays as kernels read them."""
-    return np.ascontiguousarray(values), np.ascontiguousarray(present)

@@ -10,7 +10,7 @@ import numpy as np
 
 from quarterdeck.metrics.promql import labels as lb
 from quarterdeck.metrics.promql import notes
-from quarterdeck.metrics.promql.blocks import F64, I64, Axis, Bool, Grid, VectorBlock
+from quarterdeck.metrics.promql.blocks import F64, I64, Axis, Bool, Grid, VectorBlock, totals_before
 from quarterdeck.metrics.promql.errors import ExecutionError
 from quarterdeck.metrics.promql.exec.native_shares import beside, native_fractions, native_quantiles
 from quarterdeck.metrics.promql.exec.node import Context, ExecNode, scalar, vector
@@ -162,7 +162,7 @@ def _lay_out(axis: Axis, context: Context) -> Layout:
     counts = np.bincount(np.array([group for group, _, _ in found], np.int64), minlength=len(group_of))
     return Layout(
         Axis.of(list(group_of)).without_names,
-        np.concatenate((np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64))),
+        totals_before(counts),
         np.array([row for _, _, row in found], np.int64),
         np.array([bound for _, bound, _ in found]),
         tuple(without_bound),

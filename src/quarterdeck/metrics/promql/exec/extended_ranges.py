@@ -16,6 +16,7 @@ from quarterdeck.metrics.promql.blocks import (
     SeriesBlock,
     VectorBlock,
     are_histograms,
+    totals_before,
 )
 from quarterdeck.metrics.promql.errors import ExecutionError
 from quarterdeck.metrics.promql.exec.histogram_windows import HistogramWindows, differing_samples
@@ -78,7 +79,7 @@ class ExtendedCallNode:
         """Rates over samples some of which are histograms; a window that has both kinds yields nothing."""
         is_histogram = are_histograms(histograms)
         low, high = self._around(block, looked_at)
-        before = np.concatenate((np.zeros(1, np.int64), np.cumsum(is_histogram, dtype=np.int64)))
+        before = totals_before(is_histogram)
         histograms_in = before[high] - before[low]
         floats_in = high - low - histograms_in
         mixed = (floats_in > 0) & (histograms_in > 0)
@@ -105,7 +106,7 @@ class ExtendedCallNode:
     def _compare(self, axis: Axis, block: SeriesBlock, histograms: Objects, looked_at: Grid) -> VectorBlock:
         """Changes and resets over both kinds."""
         differs = differing_samples(block.values, histograms, self.plan.function == "resets")
-        totals = np.concatenate((np.zeros(1, np.int64), np.cumsum(differs, dtype=np.int64)))
+        totals = totals_before(differs)
         reach, high = self._around(block, looked_at)
         inside, _ = window_bounds(block, looked_at, self.selector.range_ms, self.context.threads)
         present = high > inside
@@ -144,7 +145,7 @@ class EdgedSamplesNode:
         lengths = np.array([len(times) for times, _ in samples], np.int64)
         return SeriesBlock(
             block.axis,
-            np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64))),
+            totals_before(lengths),
             np.concatenate([times for times, _ in samples]),
             np.concatenate([values for _, values in samples]),
         )

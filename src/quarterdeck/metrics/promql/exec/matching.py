@@ -101,7 +101,7 @@ class VectorVectorNode:
         if (found := self._two_on_one_side(pairing, many, one)) is not None:
             # Of two mistakes the earlier is told.
             group, step = found
-            self._answer(pairing, many.before(step), one.before(step))
+            self._answer(pairing, many.cut(0, step), one.cut(0, step))
             raise self._duplicate(pairing, one, group, step)
         answer = self._answer(pairing, many, one)
         values = np.ascontiguousarray(answer.values)

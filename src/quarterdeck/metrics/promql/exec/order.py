@@ -51,7 +51,11 @@ class SortNode:
 
 
 def _compare(one: str, other: str) -> int:
-    """Less than 0 if one text comes before the other: chunk by chunk, by size where both are numbers."""
+    """Less than 0 if one text comes before the other: chunk by chunk, by size where both are numbers.
+
+    >>> sorted(["a10", "a9", "a", "-3", "2"], key=natural)
+    ['-3', '2', 'a', 'a9', 'a10']
+    """
     mine, theirs = _CHUNKS.findall(one), _CHUNKS.findall(other)
     for left, right in zip(mine, theirs, strict=False):
         keys = (_size(left), _size(right)) if left.isdigit() and right.isdigit() else (left, right)
@@ -67,11 +71,7 @@ def _size(digits: str) -> tuple[int, str]:
 
 
 natural: Final = cmp_to_key(_compare)
-"""A key that sorts numbers within texts by size.
-
->>> sorted(["a10", "a9", "a", "-3", "2"], key=natural)
-['-3', '2', 'a', 'a9', 'a10']
-"""
+"""A key that sorts numbers within texts by size."""
 
 
 @dataclass(frozen=True)

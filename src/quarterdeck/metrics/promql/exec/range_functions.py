@@ -24,6 +24,7 @@ from quarterdeck.metrics.promql.blocks import (
     VectorBlock,
     are_histograms,
     objects_size_bytes,
+    totals_before,
 )
 from quarterdeck.metrics.promql.errors import ExecutionError
 from quarterdeck.metrics.promql.exec.histogram_windows import HistogramWindows, differing_samples
@@ -148,7 +149,7 @@ class RangeCallNode:
         name = self.plan.function
         is_histogram = are_histograms(histograms)
         low, high = window_bounds(block, looked_at, self.windows.range_ms, self.context.threads)
-        before = np.concatenate((np.zeros(1, np.int64), np.cumsum(is_histogram, dtype=np.int64)))
+        before = totals_before(is_histogram)
         in_window = high - low
         histograms_in = before[high] - before[low]
         floats_in = in_window - histograms_in
@@ -205,7 +206,7 @@ class RangeCallNode:
     def _compare(self, axis: Axis, block: SeriesBlock, histograms: Objects, low: I64, high: I64) -> VectorBlock:
         """Changes and resets over both kinds."""
         differs = differing_samples(block.values, histograms, self.plan.function == "resets")
-        totals = np.concatenate((np.zeros(1, np.int64), np.cumsum(differs, dtype=np.int64)))
+        totals = totals_before(differs)
         present = high > low
         first = np.where(present, low + 1, 0)
         last = np.where(present, high, 0)

@@ -7,7 +7,15 @@ import numpy as np
 
 from quarterdeck.metrics.promql import labels as lb
 from quarterdeck.metrics.promql import notes
-from quarterdeck.metrics.promql.blocks import Bool, Grid, Objects, SeriesBlock, VectorBlock, are_histograms
+from quarterdeck.metrics.promql.blocks import (
+    Bool,
+    Grid,
+    Objects,
+    SeriesBlock,
+    VectorBlock,
+    are_histograms,
+    totals_before,
+)
 from quarterdeck.metrics.promql.exec.histogram_windows import note_change
 from quarterdeck.metrics.promql.exec.node import Context
 from quarterdeck.metrics.promql.exec.selectors import samples_between
@@ -47,7 +55,7 @@ class SmoothedNode:
             return VectorBlock(block.axis, *smoothed_instant(block, looked_at, lookback_ms, threads))
         is_histogram = are_histograms(block.histograms)
         low, high = window_bounds(block, looked_at, 2 * lookback_ms, threads, offset_ms=-lookback_ms)
-        before = np.concatenate((np.zeros(1, np.int64), np.cumsum(is_histogram, dtype=np.int64)))
+        before = totals_before(is_histogram)
         histograms_in = before[high] - before[low]
         mixed = (histograms_in > 0) & (histograms_in < high - low)
         self._note_mixed(block, mixed)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from quarterdeck.metrics.promql.blocks import I64, Axis, Grid, Objects, SeriesBlock, VectorBlock
+from quarterdeck.metrics.promql.blocks import I64, Axis, Grid, Objects, SeriesBlock, VectorBlock, totals_before
 from quarterdeck.metrics.promql.errors import ExecutionError
 from quarterdeck.metrics.promql.exec.node import SAME_LABELSET
 from quarterdeck.metrics.promql.labels import Labels
@@ -18,7 +18,7 @@ from quarterdeck.metrics.promql.limits import Memory
 def as_samples(grid: Grid, block: VectorBlock, memory: Memory) -> SeriesBlock:
     """The values of a block as samples at the times of its steps. They are held: release them when they go."""
     counts = np.count_nonzero(block.present, axis=1)
-    offsets = _offsets(counts)
+    offsets = totals_before(counts)
     size = int(offsets[-1])
     memory.need((len(counts) + 1 + 2 * size) * 8)
     samples = SeriesBlock(
@@ -39,11 +39,11 @@ def join_stretches(stretches: Sequence[SeriesBlock], memory: Memory) -> SeriesBl
     if not stretches:
         return SeriesBlock.empty()
     memory.need(sum(stretch.size_bytes for stretch in stretches))
-    axis, places = _one_axis([stretch.axis for stretch in stretches])
+    axis, places = one_axis([stretch.axis for stretch in stretches])
     counts = np.zeros(len(axis), np.int64)
     for stretch, place in zip(stretches, places, strict=True):
         counts[place] += np.diff(stretch.offsets)
-    offsets = _offsets(counts)
+    offsets = totals_before(counts)
     timestamps, values = np.empty(int(offsets[-1]), np.int64), np.empty(int(offsets[-1]))
     histograms: Objects | None = None
     if any(stretch.histograms is not None for stretch in stretches):
@@ -59,7 +59,7 @@ def join_stretches(stretches: Sequence[SeriesBlock], memory: Memory) -> SeriesBl
     return SeriesBlock(axis, offsets, timestamps, values, histograms)
 
 
-def _one_axis(axes: Sequence[Axis]) -> tuple[Axis, list[I64]]:
+def one_axis(axes: Sequence[Axis]) -> tuple[Axis, list[I64]]:
     """All series of some axes, and for each axis where its series are among them."""
     if all(axis is axes[0] for axis in axes):
         return axes[0], [np.arange(len(axes[0]))] * len(axes)
@@ -72,7 +72,3 @@ def _one_axis(axes: Sequence[Axis]) -> tuple[Axis, list[I64]]:
             raise ExecutionError(SAME_LABELSET)
         places.append(np.array(place, np.int64))
     return Axis(tuple(labels for labels, _ in rows), np.array([gone for _, gone in rows], np.bool_)), places
-
-
-def _offsets(counts: I64) -> I64:
-    return np.concatenate((np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)))

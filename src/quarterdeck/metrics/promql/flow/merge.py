@@ -15,6 +15,7 @@ from quarterdeck.metrics.promql.exec.aggregates import PartialBlock, combine, fi
 from quarterdeck.metrics.promql.exec.node import Context
 from quarterdeck.metrics.promql.exec.remembered import Remembered
 from quarterdeck.metrics.promql.exec.selections import add_same
+from quarterdeck.metrics.promql.exec.stretches import one_axis
 from quarterdeck.metrics.promql.exec.unite import unite
 from quarterdeck.metrics.promql.flow.leaf import LeafBlock, LeafValues, aggregate_of
 from quarterdeck.metrics.promql.limits import Memory
@@ -70,16 +71,9 @@ class ShardReader:
 
 
 def _cut(values: LeafValues, low: int, high: int) -> LeafValues:
-    if isinstance(values, PartialBlock):
-        return values.cut(low, high)
     if isinstance(values, SeriesBlock):
         raise TypeError("stored samples are not cut by steps")
-    return VectorBlock(
-        values.axis,
-        values.values[:, low:high],
-        values.present[:, low:high],
-        None if values.histograms is None else values.histograms[:, low:high],
-    )
+    return values.cut(low, high)
 
 
 @dataclass
@@ -168,19 +162,7 @@ def _glue(pieces: list[LeafValues]) -> LeafValues:
 
 def glue_vectors(blocks: Sequence[VectorBlock]) -> VectorBlock:
     """Stretches of steps, one after the other; series with the same labels are one."""
-    rows: dict[tuple[object, bool], int] = {}
-    places = [
-        np.array(
-            [
-                rows.setdefault(key, len(rows))
-                for key in zip(block.axis.labels, block.axis.nameless.tolist(), strict=True)
-            ],
-            np.int64,
-        )
-        for block in blocks
-    ]
-    first = blocks[0].axis
-    axis = first if len(rows) == len(first) else _union([block.axis for block in blocks])
+    axis, places = one_axis([block.axis for block in blocks])
     steps = sum(block.values.shape[1] for block in blocks)
     values = np.zeros((len(axis), steps))
     present = np.zeros((len(axis), steps), np.bool_)
@@ -198,11 +180,6 @@ def glue_vectors(blocks: Sequence[VectorBlock]) -> VectorBlock:
             histograms[place, column : column + width] = block.histograms
         column += width
     return VectorBlock(axis, values, present, histograms if histograms.size else None)
-
-
-def _union(axes: Sequence[Axis]) -> Axis:
-    keys = dict.fromkeys(key for axis in axes for key in zip(axis.labels, axis.nameless.tolist(), strict=True))
-    return Axis(tuple(labels for labels, _ in keys), np.array([gone for _, gone in keys], np.bool_))
 
 
 def glue_partials(partials: Sequence[PartialBlock]) -> PartialBlock:

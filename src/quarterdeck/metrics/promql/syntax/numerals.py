@@ -1,11 +1,10 @@
-"""Numbers as text, as Go reads and prints them.
+"""Numbers as text, as Go reads them; `floats` prints them.
 
 A number that starts with 0 is octal if it can be; underscores stand between digits or after `0x`.
 """
 
 import math
 import re
-from decimal import Decimal
 
 _HEX = re.compile(r"0[xX](?:_?[0-9a-fA-F])+")
 _OCTAL = re.compile(r"0(?:_?[0-7])+")
@@ -37,28 +36,3 @@ def parse_number(text: str) -> float:
     if math.isinf(value):
         raise ValueError(f'strconv.ParseFloat: parsing "{text}": value out of range')
     return value
-
-
-def show_number(value: float) -> str:
-    """A number without exponent, with as many digits as tell it from its neighbours.
-
-    >>> show_number(1e21), show_number(-0.5), show_number(float("inf"))
-    ('1000000000000000000000', '-0.5', '+Inf')
-    """
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "+Inf" if value > 0 else "-Inf"
-    return f"{Decimal(repr(value)):f}".removesuffix(".0")
-
-
-def show_shortest(value: float) -> str:
-    """A number as Go's `%v` prints it: with an exponent when it has more than six digits before the point.
-
-    >>> show_shortest(123456.5), show_shortest(1e6), show_shortest(-2.5e-7)
-    ('123456.5', '1e+06', '-2.5e-07')
-    """
-    if value == 0 or not math.isfinite(value) or 1e-4 <= abs(value) < 1e6:
-        return show_number(value)
-    mantissa, _, exponent = f"{Decimal(repr(value)).normalize():e}".partition("e")
-    return f"{mantissa}e{int(exponent):+03d}"

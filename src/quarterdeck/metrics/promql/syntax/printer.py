@@ -7,6 +7,7 @@ no sign, an offset in parentheses before an operator has one, and labels that wo
 import math
 from typing import assert_never
 
+from quarterdeck.metrics.promql.floats import show_float, show_short
 from quarterdeck.metrics.promql.labels import is_plain_name
 from quarterdeck.metrics.promql.syntax.ast import (
     Aggregate,
@@ -33,7 +34,6 @@ from quarterdeck.metrics.promql.syntax.ast import (
     VectorSelector,
 )
 from quarterdeck.metrics.promql.syntax.durations import show_duration_ms
-from quarterdeck.metrics.promql.syntax.numerals import show_number, show_shortest
 from quarterdeck.metrics.promql.syntax.quoting import quote
 from quarterdeck.metrics.promql.syntax.tokens import NOT_LABELS
 
@@ -83,7 +83,7 @@ def _quoted(text: str) -> str:
 
 def _show_literal(literal: NumberLiteral) -> str:
     if not literal.as_duration:
-        return show_number(literal.value)
+        return show_float(literal.value)
     sign = "-" if math.copysign(1, literal.value) < 0 else ""
     return sign + show_duration_ms(round(abs(literal.value) * 1000))
 
@@ -126,10 +126,10 @@ def _show_matching(matching: VectorMatching) -> str:
         side = "left" if matching.cardinality is Cardinality.MANY_TO_ONE else "right"
         shown += f" group_{side} ({_show_labels(matching.include)})"
     left, right = matching.fill_left, matching.fill_right
-    if left is not None and right is not None and show_number(left) == show_number(right):
-        return f"{shown} fill ({show_shortest(left)})"
-    shown += "" if left is None else f" fill_left ({show_shortest(left)})"
-    return shown + ("" if right is None else f" fill_right ({show_shortest(right)})")
+    if left is not None and right is not None and show_float(left) == show_float(right):
+        return f"{shown} fill ({show_short(left)})"
+    shown += "" if left is None else f" fill_left ({show_short(left)})"
+    return shown + ("" if right is None else f" fill_right ({show_short(right)})")
 
 
 def _show_aggregate(expr: Aggregate) -> str:

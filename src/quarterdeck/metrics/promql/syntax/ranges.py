@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 from typing import NamedTuple
 
+from quarterdeck.metrics.promql.floats import show_float
 from quarterdeck.metrics.promql.syntax.ast import (
     At,
     AtAnchor,
@@ -19,7 +20,6 @@ from quarterdeck.metrics.promql.syntax.ast import (
 )
 from quarterdeck.metrics.promql.syntax.cursor import Cursor
 from quarterdeck.metrics.promql.syntax.duration_exprs import Place, parse_duration, parse_offset
-from quarterdeck.metrics.promql.syntax.numerals import show_number
 from quarterdeck.metrics.promql.syntax.tokens import Kind
 
 _LENGTHS = "number, duration, step(), or range()"
@@ -177,4 +177,4 @@ def _round_half_away(value: float) -> int:
 
 
 def _show_seconds(seconds: float) -> str:
-    return show_number(seconds) if not math.isfinite(seconds) else f"{seconds:f}"
+    return show_float(seconds) if not math.isfinite(seconds) else f"{seconds:f}"

@@ -51,7 +51,7 @@ def side_by_side(timestamps: I64, values: F64, lows: I64, highs: I64) -> tuple[I
 
 
 @warms
-def warm_stretches() -> None:
+def warm_cuts() -> None:
     """Both, on a stretch of one sample."""
     lows, highs = np.array([0]), np.array([1])
     first_from(lows, lows, highs, 0)
