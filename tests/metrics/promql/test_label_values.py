@@ -37,6 +37,8 @@ def never() -> None:
 
 
 @given(st.sampled_from(MatchOp), st.lists(st.sampled_from(PIECES), max_size=6), st.lists(st.text("aBé.\n0x\udcff")))
+@example(MatchOp.REGEX, ["a", ".", "B"], ["a\nB", "aéB", "aB"])
+@example(MatchOp.REGEX, ["a", "|", "B"], ["a", "aB", "Ba", "a\n"])
 @example(MatchOp.REGEX, [r"\Q."], [".", "a", ".*"])
 @example(MatchOp.NOT_REGEX, ["."], ["\udcff", "\n", "é", ""])
 def test_all_at_once_is_as_one_by_one(op: MatchOp, pieces: list[str], values: list[str]) -> None:
