@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 
@@ -81,13 +82,18 @@ class Request(BaseHTTPRequestHandler):
     def _answer(self, body: bytes) -> None:
         self.close_connection = True
         script = self.script
-        script.asked.append((self.command, self.path, dict(self.headers), json.loads(body) if body else None))
+        script.asked.append((self.command, self.path, dict(self.headers), self._document(body)))
         answer = script.answers.get(self.path, (404, error("not_found")))
         if callable(answer):
             answer(self)
         else:
             status, document = answer
             self.whole(status, json.dumps(document).encode())
+
+    def _document(self, body: bytes) -> Any:
+        if self.headers["content-type"] == "application/x-www-form-urlencoded":
+            return dict(parse_qsl(body.decode(), keep_blank_values=True, strict_parsing=True))
+        return json.loads(body) if body else None
 
     def whole(self, status: int, body: bytes, **headers: str) -> None:
         self.head(status, content_length=str(len(body)), **headers)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, urlencode, urlsplit
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.security.tokens import SharedToken
@@ -64,15 +64,15 @@ class Client:
     def post(self, path: str, document: Mapping[str, object], *, accept: str, timeout_s: float | None) -> "Exchange":
         """Sends a request, and does not wait for the answer; close what is returned. `timeout_s` limits each wait for
         more of the answer; None is for ever."""
-        connection = self._connection(timeout_s)
-        headers = {**self._headers, "content-type": "application/json", "accept": accept}
-        try:
-            with self._explained():
-                connection.request("POST", self._place.path + path, json.dumps(document).encode(), headers)
-        except BaseException:
-            connection.close()
-            raise
-        return Exchange(self, connection)
+        headers = {"content-type": "application/json", "accept": accept}
+        return self._send(path, json.dumps(document).encode(), headers, timeout_s)
+
+    def post_form(
+        self, path: str, fields: Mapping[str, str], headers: Mapping[str, str], *, timeout_s: float | None
+    ) -> "Exchange":
+        """The same for what takes a form instead of a document."""
+        form = {"content-type": "application/x-www-form-urlencoded", "accept": "application/json", **headers}
+        return self._send(path, urlencode(fields).encode(), form, timeout_s)
 
     def answer(self, connection: http.client.HTTPConnection) -> http.client.HTTPResponse:
         """The head of the answer; an error that the coordinator sends instead is raised."""
@@ -81,7 +81,23 @@ class Client:
             if response.status == http.HTTPStatus.OK:
                 return response
             body = response.read()
-        raise self._refusal(response, body)
+        raise self.refusal(response, body)
+
+    def whole_answer(self, connection: http.client.HTTPConnection) -> tuple[http.client.HTTPResponse, bytes]:
+        """The answer to its end, be it an error or not."""
+        with self._explained():
+            response = connection.getresponse()
+            return response, response.read()
+
+    def _send(self, path: str, body: bytes, headers: Mapping[str, str], timeout_s: float | None) -> "Exchange":
+        connection = self._connection(timeout_s)
+        try:
+            with self._explained():
+                connection.request("POST", self._place.path + path, body, {**self._headers, **headers})
+        except BaseException:
+            connection.close()
+            raise
+        return Exchange(self, connection)
 
     def _connection(self, timeout_s: float | None) -> http.client.HTTPConnection:
         host, port = self._place.hostname or "", self._place.port
@@ -91,13 +107,13 @@ class Client:
 
     def _document(self, response: http.client.HTTPResponse, body: bytes) -> Any:
         if response.status != http.HTTPStatus.OK:
-            raise self._refusal(response, body)
+            raise self.refusal(response, body)
         try:
             return json.loads(body)
         except ValueError:
             raise self.stranger("it did not answer in JSON") from None
 
-    def _refusal(self, response: http.client.HTTPResponse, body: bytes) -> QuarterdeckError:
+    def refusal(self, response: http.client.HTTPResponse, body: bytes) -> QuarterdeckError:
         """The coordinator's error, as it raised it."""
         try:
             error = json.loads(body)["error"]
@@ -137,6 +153,13 @@ class Client:
             raise self._absent("it did not answer in time") from None
         except http.client.RemoteDisconnected:
             raise self._absent("it closed the connection without an answer") from None
+        except http.client.IncompleteRead as error:
+            raise QuarterdeckError(
+                ErrorCode.UNAVAILABLE,
+                "the answer was cut off",
+                f"the connection to {self.url} ended after {len(error.partial):,} bytes of it",
+                "see the coordinator's log, and ask again",
+            ) from None
         except http.client.HTTPException as error:
             raise self.stranger(f"it does not speak HTTP ({error!r})") from None
         except OSError as error:
@@ -169,6 +192,11 @@ class Exchange:
         """Waits for the head of the answer."""
         self._response = self._client.answer(self._connection)
         return self._response
+
+    def whole_answer(self) -> tuple[http.client.HTTPResponse, bytes]:
+        """Waits for the end of the answer, be it an error or not."""
+        self._response, body = self._client.whole_answer(self._connection)
+        return self._response, body
 
     def cut(self) -> None:
         """From another thread: whoever reads the answer meets its end at once."""

@@ -204,19 +204,92 @@ def scan(
     raise typer.Exit(exit_code_of(lambda: run(access, order)))
 
 
-@app.command(short_help="Show how a PromQL query would be evaluated.")
+@app.command(short_help="Ask PromQL, and see a chart, a table, JSON or CSV.")
+def query(
+    query: Annotated[str, typer.Argument(help="PromQL, in quotes.", show_default=False)],
+    last: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="A range query over so long, until --end: 30m, 6h, 7d.")
+    ] = None,
+    start: opt.Start = None,
+    end: opt.End = None,
+    at: opt.At = None,
+    step: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION", help="From one point to the next.  [default: what the chart has room for]"),
+    ] = None,
+    format: Annotated[  # noqa: A002 - the word that people write
+        opt.QueryFormat | None,
+        typer.Option(help="[default: table; of a range a chart on a terminal, csv in a pipe]"),
+    ] = None,
+    timeout: opt.Timeout = None,
+    tenant: opt.Tenant = None,
+    partial: Annotated[
+        opt.Partial | None, typer.Option(help="Whether an answer without what cannot be read is better than none.")
+    ] = None,
+    url: opt.Url = opt.DEFAULT_URL,
+    token_file: opt.TokenFile = None,
+    authority: opt.Authority = None,
+) -> None:
+    """Ask PromQL, and see a chart, a table, JSON or CSV.
+
+    Without times it is an instant query: a table with a row for each series. With --last or --start it is a range
+    query: a chart on a terminal, and CSV with every sample in a pipe or a file. A TIME is now, now-2h,
+    2026-01-31T12:00:00Z (local time without the zone) or seconds since 1970.
+
+    Any server of the Prometheus HTTP API can be asked. JSON is its answer as it came. Warnings are on stderr.
+
+    Examples:
+
+      quarterdeck query up
+
+      quarterdeck query 'sum by (job) (rate(http_requests_total[5m]))' --last 6h
+
+      quarterdeck query 'topk(5, up)' --at now-2h --url http://localhost:9090
+
+    \b
+      quarterdeck query 'rate(http_requests_total[5m])' --format csv \\
+        --start 2026-01-31T00:00:00Z --end 2026-02-01T00:00:00Z --step 1m > rates.csv
+    """
+    from quarterdeck.cli.client import Access  # noqa: PLC0415 - loaded when it is needed
+    from quarterdeck.cli.query import QueryOrder, run  # noqa: PLC0415
+    from quarterdeck.cli.query_times import TimeOptions  # noqa: PLC0415
+
+    times = TimeOptions(at, start, end, last, step)
+    opt.check_times(at, start, end, last, step)
+    if format is opt.QueryFormat.CHART and not times.is_range:
+        raise typer.BadParameter("a chart needs a range: add --last 1h", param_hint="--format")
+    order = QueryOrder(query, times, format, timeout, tenant, partial)
+    access = Access(url, token_file, authority)
+    raise typer.Exit(exit_code_of(lambda: run(access, order)))
+
+
+@app.command(short_help="Show how a PromQL query would be evaluated, or was.")
 def explain(
     query: Annotated[str, typer.Argument(help="PromQL, in quotes.", show_default=False)],
     last: Annotated[
         str, typer.Option(metavar="DURATION", help="As a range query over so long; 0 makes it an instant query.")
     ] = "1h",
     step: Annotated[str, typer.Option(metavar="DURATION", help="From one point of the range to the next.")] = "1m",
+    analyze: Annotated[
+        bool, typer.Option("--analyze", help="Run it on the crew, and show where the time went.")
+    ] = False,
+    end: Annotated[
+        str | None, typer.Option(metavar="TIME", help="With --analyze: where the range ends.  [default: now]")
+    ] = None,
+    timeout: opt.Timeout = None,
+    tenant: opt.Tenant = None,
+    url: opt.Url = opt.DEFAULT_URL,
+    token_file: opt.TokenFile = None,
+    authority: opt.Authority = None,
 ) -> None:
     """Show how a PromQL query would be evaluated, or where it is wrong.
 
     The tree at the top is what is left for the coordinator. Each leaf below it runs where the samples are: a selector,
     what can be computed series by series, and the aggregation on top if its parts can be put together. Nothing is read
     and nothing needs to run.
+
+    With --analyze a coordinator runs the query, and below the plan there is a bar for each work: how long it waited,
+    how long a worker had it, and how long its result took to come.
 
     Examples:
 
@@ -225,9 +298,22 @@ def explain(
       quarterdeck explain 'histogram_quantile(0.9, sum by (le) (rate(latency_bucket[5m])))' --last 6h --step 30s
 
       quarterdeck explain 'topk(5, up)' --last 0
+
+      quarterdeck explain 'sum(rate(http_requests_total[5m]))' --analyze --last 6h
     """
+    if analyze:
+        from quarterdeck.cli.client import Access  # noqa: PLC0415 - loaded when it is needed
+        from quarterdeck.cli.explain_analyze import AnalyzeOrder  # noqa: PLC0415
+        from quarterdeck.cli.explain_analyze import run as run_analyze  # noqa: PLC0415
+
+        order = AnalyzeOrder(query, last, step, end, timeout, tenant)
+        access = Access(url, token_file, authority)
+        raise typer.Exit(exit_code_of(lambda: run_analyze(access, order)))
     from quarterdeck.cli.explain import run  # noqa: PLC0415 - loaded when it is needed
 
+    for option, value in (("--end", end), ("--timeout", timeout), ("--tenant", tenant)):
+        if value is not None:
+            raise typer.BadParameter("nothing is run without --analyze", param_hint=option)
     raise typer.Exit(exit_code_of(lambda: run(query, last, step)))
 
 

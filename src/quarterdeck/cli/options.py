@@ -34,6 +34,14 @@ Authority = Annotated[
     typer.Option(help="For https: the certificate of the authority that signed the crew's.", dir_okay=False),
 ]
 
+At = Annotated[str | None, typer.Option(metavar="TIME", help="An instant query at this time.  [default: now]")]
+Start = Annotated[str | None, typer.Option(metavar="TIME", help="A range query from here on.")]
+End = Annotated[str | None, typer.Option(metavar="TIME", help="Where the range ends.  [default: now]")]
+Tenant = Annotated[str | None, typer.Option(help="Whose samples: the header X-Scope-OrgID.")]
+Timeout = Annotated[
+    str | None, typer.Option(metavar="DURATION", help="Give up after so long: 30s, or a number of seconds.")
+]
+
 
 class RowFormat(StrEnum):
     """How `scan` shows rows."""
@@ -41,6 +49,22 @@ class RowFormat(StrEnum):
     TABLE = "table"
     CSV = "csv"
     NDJSON = "ndjson"
+
+
+class QueryFormat(StrEnum):
+    """How `query` shows an answer."""
+
+    CHART = "chart"
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+class Partial(StrEnum):
+    """What `query` makes of samples that cannot be read."""
+
+    ALLOW = "allow"
+    DENY = "deny"
 
 
 def parse_settings(texts: Iterable[str] | None) -> dict[str, object]:
@@ -59,6 +83,18 @@ def parse_settings(texts: Iterable[str] | None) -> dict[str, object]:
             level = cast("dict[str, object]", below)
         level[last] = value
     return settings
+
+
+def check_times(at: str | None, start: str | None, end: str | None, last: str | None, step: str | None) -> None:
+    """Whether the times of a query can be meant together."""
+    if at is not None and (start or end or last or step) is not None:
+        raise typer.BadParameter("an instant has no range and no step", param_hint="--at")
+    if start is not None and end is not None and last is not None:
+        raise typer.BadParameter("two of --start, --end and --last say where a range is", param_hint="--last")
+    if start is None and last is None:
+        for option, value in (("--end", end), ("--step", step)):
+            if value is not None:
+                raise typer.BadParameter("it is for a range: add --last or --start", param_hint=option)
 
 
 def merge_flags(settings: Mapping[str, object], **named: Any) -> dict[str, object]:

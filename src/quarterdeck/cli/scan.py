@@ -17,7 +17,7 @@ from quarterdeck.cli.client import Access, Client
 from quarterdeck.cli.documents import ask_query
 from quarterdeck.cli.options import RowFormat
 from quarterdeck.cli.scan_stream import ScanStream
-from quarterdeck.cli.telling import counted
+from quarterdeck.cli.telling import counted, reader_gone
 from quarterdeck.core.errors import QuarterdeckError
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from quarterdeck.cli.row_sinks import RowSink
 
 _TABLE_ROWS: Final = 50
-_EXIT_BROKEN_PIPE: Final = 141
-"""As a shell says of a process whose reader went away: 128 + SIGPIPE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +59,7 @@ def run(access: Access, order: ScanOrder) -> int:
         try:
             rows = _pour(client, stream, sink.sink, console, order)
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains when it ends
-            return _EXIT_BROKEN_PIPE
+            return reader_gone()
     _conclude(client, console, stream.query_id, rows, time.monotonic() - began_at)
     return 0
 

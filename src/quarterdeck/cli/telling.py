@@ -1,9 +1,14 @@
 """Words for a person: errors in one line on stderr, or as a list where there is one, and the exit code they mean."""
 
+import os
 import sys
 from collections.abc import Callable
+from typing import Final
 
 from quarterdeck.core.errors import ERROR_TABLE, ErrorCode, QuarterdeckError
+
+_EXIT_BROKEN_PIPE: Final = 141
+"""As a shell says of a process whose reader went away: 128 + SIGPIPE."""
 
 
 def exit_code_of(command: Callable[[], int]) -> int:
@@ -26,6 +31,23 @@ def tell(error: QuarterdeckError) -> int:
     else:
         sys.stderr.write(f"quarterdeck: {error}\n")
     return error.row.exit_code
+
+
+def reader_gone() -> int:
+    """The exit code when nobody reads stdout any more; nothing is said about it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains when it ends
+    return _EXIT_BROKEN_PIPE
+
+
+def printable(text: str) -> str:
+    """What others wrote, in one line, without anything that a terminal would obey.
+
+    >>> print(printable("caf\u00e9 " + chr(27) + "[2J" + chr(10)))
+    caf\u00e9 \\x1b[2J\\n
+    """
+    if text.isprintable():
+        return text
+    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)
 
 
 def counted(number: int, thing: str, things: str | None = None) -> str:

@@ -1,0 +1,52 @@
+"""A surface of dots, two across and four down in each character of a terminal, by the Braille signs of Unicode.
+
+Each character has one ink, that of whoever lit one of its dots last. It knows no values and no colours.
+"""
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Final
+
+DOTS_ACROSS: Final = 2
+DOTS_DOWN: Final = 4
+LEAST_COLUMNS: Final = 20
+"""A chart that is narrower shows nothing."""
+_FIRST_SIGN: Final = 0x2800
+_MARGIN: Final = 8
+"""What the labels of values take, mostly."""
+_BITS: Final = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
+"""By column and row within a character; the lowest row was added to the signs later."""
+
+
+class BrailleCanvas:
+    def __init__(self, columns: int, rows: int) -> None:
+        self.width: Final = columns * DOTS_ACROSS
+        self.height: Final = rows * DOTS_DOWN
+        self._columns = columns
+        self._lit = [bytearray(columns) for _ in range(rows)]
+        self._inks = [[-1] * columns for _ in range(rows)]
+
+    def dot(self, x: int, y: int, ink: int) -> None:
+        """Lights one; y goes down from the top. What is outside is left out."""
+        if 0 <= x < self.width and 0 <= y < self.height:
+            column, row = x // DOTS_ACROSS, y // DOTS_DOWN
+            self._lit[row][column] |= _BITS[x % DOTS_ACROSS][y % DOTS_DOWN]
+            self._inks[row][column] = ink
+
+    def line(self, x: int, y: int, to_x: int, to_y: int, ink: int) -> None:
+        """Lights both ends and the dots nearest to the line between."""
+        steps = max(abs(to_x - x), abs(to_y - y))
+        self.dot(x, y, ink)
+        for step in range(1, steps + 1):
+            self.dot(x + round((to_x - x) * step / steps), y + round((to_y - y) * step / steps), ink)
+
+    def runs(self, row: int) -> Iterator[tuple[str, int]]:
+        """One row as text, divided where the ink changes; what is empty is a space without ink."""
+        signs = zip(self._lit[row], self._inks[row], strict=True)
+        for ink, cells in groupby(signs, key=lambda cell: cell[1]):
+            yield "".join(chr(_FIRST_SIGN + lit) if lit else " " for lit, _ in cells), ink
+
+
+def dots_within(width: int) -> int:
+    """About how many samples have room beside one another in a chart so many characters wide."""
+    return max(LEAST_COLUMNS, width - _MARGIN) * DOTS_ACROSS
