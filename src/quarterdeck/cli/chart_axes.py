@@ -38,7 +38,7 @@ def value_axis(low: float, high: float, most_ticks: int) -> ValueAxis:
     """An axis that holds both, and zero where it is not far. A constant is in its middle.
 
     >>> [label for _, label in value_axis(120, 2900, 6).ticks]
-    ['0', '500', '1k', '1.5k', '2k', '2.5k', '3k']
+    ['0', '0.5k', '1k', '1.5k', '2k', '2.5k', '3k']
     """
     if high - low <= _CONSTANT * max(abs(low), abs(high)):
         low, high = (low - 1, high + 1) if low == 0 else (min(0.0, 2 * low), max(0.0, 2 * high))
@@ -52,10 +52,11 @@ def value_axis(low: float, high: float, most_ticks: int) -> ValueAxis:
     first = math.floor(float(Decimal(low) / step) + _HAIR)
     last = math.ceil(float(Decimal(high) / step) - _HAIR)
     ticks = [step * number for number in range(first, last + 1)]
+    like = max(step, sorted(map(abs, ticks))[-2])  # the last one may be the only thousand
     return ValueAxis(
         max(float(ticks[0]), -biggest),
         min(float(ticks[-1]), biggest),
-        [(float(tick), exact_number(tick)) for tick in ticks],
+        [(float(tick), exact_number(tick, like)) for tick in ticks],
     )
 
 
@@ -100,8 +101,13 @@ def _times(start_s: float, end_s: float, step_s: int) -> Iterator[float]:
     day = begin.tm_mday - (int(start_s) // _DAY_S % days if days else 0)
     at_s, before_s = start_s, -math.inf
     while at_s <= end_s:
-        seconds = 0 if days else count * step_s
-        at_s = time.mktime((begin.tm_year, begin.tm_mon, day + count * days, 0, 0, seconds, 0, 0, -1))
+        more_days, seconds = (count * days, 0) if days else divmod(count * step_s, _DAY_S)
+        clock = (
+            seconds // 3600,
+            seconds // 60 % 60,
+            seconds % 60,
+        )  # as hours: what is carried over is not by the clock
+        at_s = time.mktime((begin.tm_year, begin.tm_mon, day + more_days, *clock, 0, 0, -1))
         if at_s > before_s and start_s <= at_s <= end_s:  # an hour that the clocks leave out comes twice
             yield at_s
             before_s = at_s

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from rich.table import Table
@@ -24,33 +23,9 @@ _SWATCH: Final = "━━"
 _DIGITS: Final = range(4, 13)
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """A series with its numbers, computed once."""
-
-    series: SeriesAnswer
-    numbers: Sequence[float]
-
-    @classmethod
-    def of(cls, series: SeriesAnswer) -> "Curve":
-        return cls(series, series.numbers())
-
-    @property
-    def last(self) -> float:
-        return self.numbers[-1] if self.numbers else math.nan
-
-    @property
-    def low(self) -> float:
-        return min((number for number in self.numbers if not math.isnan(number)), default=math.nan)
-
-    @property
-    def high(self) -> float:
-        return max((number for number in self.numbers if not math.isnan(number)), default=math.nan)
-
-
-def in_order(curves: Sequence[Curve]) -> list[Curve]:
+def in_order(series: Sequence[SeriesAnswer]) -> list[SeriesAnswer]:
     """The largest last value first, NaN at the end; equal ones as the server has them."""
-    return sorted(curves, key=lambda curve: math.inf if math.isnan(curve.last) else -curve.last)
+    return sorted(series, key=lambda one: math.inf if math.isnan(one.last) else -one.last)
 
 
 def colour(index: int) -> str:
@@ -63,9 +38,8 @@ def letter(index: int) -> str:
     return _LETTERS[index] if index < MOST_LISTED else ""
 
 
-def legend(curves: Sequence[Curve], *, colours: bool) -> list[Table | Text]:
-    """For curves in order. What all have in common is said once, and what is not listed is counted."""
-    series = [curve.series for curve in curves]
+def legend(series: Sequence[SeriesAnswer], *, colours: bool) -> list[Table | Text]:
+    """For series in order. What all have in common is said once, and what is not listed is counted."""
     common = common_labels(series)
     names = differing_names(series, common)
     parts: list[Table | Text] = []
@@ -77,24 +51,24 @@ def legend(curves: Sequence[Curve], *, colours: bool) -> list[Table | Text]:
         table.add_column(Text(name), overflow="fold")
     for name in ("last", "min", "max"):
         table.add_column(name, justify="right", no_wrap=True)
-    for index, curve in enumerate(curves[:MOST_LISTED]):
+    for index, one in enumerate(series[:MOST_LISTED]):
         table.add_row(
             Text(_SWATCH, style=colour(index)) if colours else Text(letter(index)),
-            *_labels(curve.series, names),
-            *_figures(curve),
+            *_labels(one, names),
+            *_figures(one),
         )
     parts.append(table)
-    more = len(curves) - MOST_LISTED
+    more = len(series) - MOST_LISTED
     if more > 0:
         parts.append(Text(f"… and {more:,} more series; --format table lists all", style="yellow"))
     return parts
 
 
-def _figures(curve: Curve) -> list[str]:
+def _figures(one: SeriesAnswer) -> list[str]:
     """Last, lowest and highest value, with as many digits as it takes to tell the two apart."""
-    low, high = curve.low, curve.high
+    low, high = one.low, one.high
     digits = next((digits for digits in _DIGITS if short_number(low, digits) != short_number(high, digits)), _DIGITS[0])
-    return [short_number(value, digits) for value in (curve.last, low, high)]
+    return [short_number(value, digits) for value in (one.last, low, high)]
 
 
 def _labels(series: SeriesAnswer, names: Sequence[str]) -> list[Text]:

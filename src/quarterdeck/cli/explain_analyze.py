@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -15,7 +15,8 @@ from quarterdeck.cli.explain_timeline import timeline
 from quarterdeck.cli.query import print_notes
 from quarterdeck.cli.query_request import Question, ask, read
 from quarterdeck.cli.query_times import TimeOptions, now_s, resolve_times
-from quarterdeck.cli.telling import counted, printable
+from quarterdeck.cli.stdout_console import StdoutConsole
+from quarterdeck.cli.telling import counted, printable, reader_gone
 
 _ANALYZE: Final = "analyze"
 _PIPE_WIDTH: Final = 120
@@ -49,10 +50,13 @@ def run(access: Access, order: AnalyzeOrder) -> int:
         raise client.stranger(f"its explanation has no {error}") from None
     except (AttributeError, TypeError, ValueError) as error:
         raise client.stranger(f"its explanation cannot be read ({error})") from None
-    console = Console(highlight=False)
+    console = StdoutConsole()
     if not console.is_terminal:
         console.width = max(console.width, _PIPE_WIDTH)  # nobody's window
-    console.print(analysis_screen(analysis, console.width))
+    try:
+        console.print(analysis_screen(analysis, console.width))
+    except BrokenPipeError:
+        return reader_gone()
     print_notes(answer.warnings, answer.infos)
     return 0
 

@@ -102,11 +102,10 @@ def _scale(total_ms: float, cells: int) -> Text:
 def _work_rows(work: LeafWork, total_ms: float, cells: int) -> Iterator[list[Text]]:
     shards = show_shards(work.shards)
     attempts = work.attempts
-    ends = [attempt.assigned_ms for attempt in attempts[1:]]
-    for index, (attempt, next_ms) in enumerate(zip(attempts, [*ends, None], strict=True)):
-        end_ms = _end_ms(attempt, next_ms, total_ms)
-        length_ms = end_ms - (attempt.assigned_ms or 0.0)
+    for index, attempt in enumerate(attempts):
         last = index == len(attempts) - 1
+        end_ms = _end_ms(attempt, None if last else attempts[index + 1].assigned_ms, total_ms)
+        length_ms = end_ms - (attempt.assigned_ms or 0.0)
         samples = f"{work.figures.samples:,}" if last and work.figures is not None else ""
         good = attempt.outcome == _DONE
         yield [

@@ -74,7 +74,7 @@ def _print_json(client: Client, body: bytes) -> None:
 
 
 def _show(answer: QueryAnswer, form: QueryFormat, times: Range | None) -> None:
-    from rich.console import Console  # noqa: PLC0415 - the request comes first
+    from quarterdeck.cli.stdout_console import StdoutConsole  # noqa: PLC0415 - the request comes first
 
     if form is QueryFormat.CSV:
         from quarterdeck.cli.query_csv import write_csv  # noqa: PLC0415
@@ -83,11 +83,11 @@ def _show(answer: QueryAnswer, form: QueryFormat, times: Range | None) -> None:
     elif answer.single is None and not answer.series:
         pass  # it is told below
     elif form is QueryFormat.CHART and times is not None and answer.kind is Kind.MATRIX:
-        _print_chart(Console(highlight=False), answer, times)
+        _print_chart(StdoutConsole(), answer, times)
     else:
         from quarterdeck.cli.query_table import HISTOGRAM_HINT, print_table  # noqa: PLC0415
 
-        print_table(Console(highlight=False), answer)
+        print_table(StdoutConsole(), answer)
         if answer.has_histograms:
             _console().print(HISTOGRAM_HINT, style="dim")
     print_notes(answer.warnings, answer.infos)

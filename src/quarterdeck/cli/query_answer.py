@@ -1,8 +1,9 @@
 """An answer of the Prometheus HTTP API, read from JSON: series with their samples, or one number or text.
 
-Values stay the text that the server wrote until somebody computes with them: what is printed is what came.
+Values are kept as the text that the server wrote too: what is printed is what came.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -31,10 +32,21 @@ class SeriesAnswer:
     times_s: Sequence[float]
     values: Sequence[str]
     """One for each time; the server writes NaN and infinities as words."""
+    numbers: Sequence[float]
+    """What the values are."""
     histograms: Sequence[HistogramSample] = ()
 
-    def numbers(self) -> list[float]:
-        return [float(value) for value in self.values]
+    @property
+    def last(self) -> float:
+        return self.numbers[-1] if self.numbers else math.nan
+
+    @property
+    def low(self) -> float:
+        return min((number for number in self.numbers if not math.isnan(number)), default=math.nan)
+
+    @property
+    def high(self) -> float:
+        return max((number for number in self.numbers if not math.isnan(number)), default=math.nan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +90,19 @@ def read_notes(document: Any) -> tuple[Sequence[str], Sequence[str]]:
 
 def _of_vector(one: Any) -> SeriesAnswer:
     if "histogram" in one:
-        return SeriesAnswer(one["metric"], (), (), (_histogram(one["histogram"]),))
-    time_s, value = one["value"]
-    return SeriesAnswer(one["metric"], (float(time_s),), (str(value),))
+        return _series(one, (), (one["histogram"],))
+    return _series(one, (one["value"],), ())
 
 
 def _of_matrix(one: Any) -> SeriesAnswer:
-    points: Sequence[tuple[float, str]] = one.get("values") or ()
+    return _series(one, one.get("values") or (), one.get("histograms") or ())
+
+
+def _series(one: Any, points: Sequence[Any], histograms: Sequence[Any]) -> SeriesAnswer:
+    labels = {str(name): str(value) for name, value in one["metric"].items()}
     times_s, values = zip(*points, strict=True) if points else ((), ())
-    return SeriesAnswer(one["metric"], times_s, values, tuple(map(_histogram, one.get("histograms") or ())))
+    numbers = tuple(map(float, values))
+    return SeriesAnswer(labels, tuple(map(float, times_s)), values, numbers, tuple(map(_histogram, histograms)))
 
 
 def _histogram(sample: Any) -> HistogramSample:

@@ -15,20 +15,20 @@ from rich.text import Text
 
 from quarterdeck.cli.chart_axes import ValueAxis, time_ticks, value_axis
 from quarterdeck.cli.chart_canvas import DOTS_ACROSS, DOTS_DOWN, LEAST_COLUMNS, BrailleCanvas
-from quarterdeck.cli.chart_legend import Curve, colour, in_order, legend, letter
+from quarterdeck.cli.chart_legend import colour, in_order, legend, letter
 from quarterdeck.cli.query_answer import SeriesAnswer
 from quarterdeck.cli.query_times import Range
 from quarterdeck.metrics.promql.syntax.durations import show_duration_ms
 
 _MOST_LETTERS: Final = 4
-_ROWS_PER_TICK: Final = 2.5
+_ROWS_PER_TICK: Final = 2
 _GAP_STEPS: Final = 1.5
 """Samples further apart than so many steps have one missing between them."""
 
 
 def chart(series: Sequence[SeriesAnswer], span: Range, *, width: int, rows: int, colours: bool) -> RenderableType:
     """So many columns in all, and so many rows for the lines themselves."""
-    curves = in_order([Curve.of(one) for one in series])
+    curves = in_order(series)
     axis = _axis(curves, rows)
     labels = _value_labels(axis, rows)
     margin = max(map(len, labels.values()), default=0)
@@ -51,10 +51,10 @@ def chart(series: Sequence[SeriesAnswer], span: Range, *, width: int, rows: int,
     return Group(*lines, *bottom, *legend(curves, colours=colours))
 
 
-def _axis(curves: Sequence[Curve], rows: int) -> ValueAxis:
+def _axis(curves: Sequence[SeriesAnswer], rows: int) -> ValueAxis:
     finite = [number for curve in curves for number in curve.numbers if math.isfinite(number)]
     low, high = (min(finite), max(finite)) if finite else (0.0, 0.0)
-    return value_axis(low, high, max(2, int(rows / _ROWS_PER_TICK)))
+    return value_axis(low, high, max(2, rows // _ROWS_PER_TICK))
 
 
 def _y(axis: ValueAxis, value: float, height: int) -> int:
@@ -67,7 +67,7 @@ def _value_labels(axis: ValueAxis, rows: int) -> dict[int, str]:
     return {_y(axis, value, rows * DOTS_DOWN) // DOTS_DOWN: label for value, label in axis.ticks}
 
 
-def _draw(canvas: BrailleCanvas, curve: Curve, span: Range, axis: ValueAxis, ink: int) -> None:
+def _draw(canvas: BrailleCanvas, curve: SeriesAnswer, span: Range, axis: ValueAxis, ink: int) -> None:
     gap_s = span.step_s * _GAP_STEPS
     for part in _unbroken(curve, gap_s):
         dots = [(_x(span, time_s, canvas.width), _y(axis, number, canvas.height)) for time_s, number in part]
@@ -80,10 +80,10 @@ def _draw(canvas: BrailleCanvas, curve: Curve, span: Range, axis: ValueAxis, ink
             canvas.line(x, y, to_x, to_y, ink)
 
 
-def _unbroken(curve: Curve, gap_s: float) -> Iterator[list[tuple[float, float]]]:
+def _unbroken(curve: SeriesAnswer, gap_s: float) -> Iterator[list[tuple[float, float]]]:
     """The parts of a curve that are drawn without lifting the pen; an infinity is one by itself."""
     part: list[tuple[float, float]] = []
-    for time_s, number in zip(curve.series.times_s, curve.numbers, strict=True):
+    for time_s, number in zip(curve.times_s, curve.numbers, strict=True):
         if part and (not math.isfinite(number) or time_s - part[-1][0] > gap_s):
             yield part
             part = []
@@ -100,7 +100,7 @@ def _x(span: Range, time_s: float, width: int) -> int:
     return round((time_s - span.start_s) / length_s * (width - 1)) if length_s > 0 else width // 2
 
 
-def _ends(curves: Sequence[Curve], axis: ValueAxis, rows: int) -> dict[int, str]:
+def _ends(curves: Sequence[SeriesAnswer], axis: ValueAxis, rows: int) -> dict[int, str]:
     """By row the letters of the lines that end there."""
     ends: dict[int, str] = {}
     for index, curve in enumerate(curves):

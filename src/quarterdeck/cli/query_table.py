@@ -8,14 +8,14 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from quarterdeck.cli.chart_legend import Curve
 from quarterdeck.cli.query_answer import Kind, QueryAnswer, SeriesAnswer
 from quarterdeck.cli.query_labels import common_labels, differing_names, show_labels
 from quarterdeck.cli.short_numbers import short_number
+from quarterdeck.cli.stdout_console import StdoutConsole
 from quarterdeck.cli.telling import printable
 
 _MOST_ROWS: Final = 200
@@ -23,7 +23,7 @@ _MOST_ROWS: Final = 200
 HISTOGRAM_HINT: Final = "native histograms are shown by count and sum; ask for histogram_quantile(0.9, …) of them"
 
 
-def print_table(console: Console, answer: QueryAnswer) -> None:
+def print_table(console: StdoutConsole, answer: QueryAnswer) -> None:
     if answer.single is not None:
         console.print(Text(printable(answer.single[1])), soft_wrap=True)
         return
@@ -38,7 +38,7 @@ def print_table(console: Console, answer: QueryAnswer) -> None:
     if common:
         console.print(Text(show_labels(common), style="bold"), soft_wrap=True)
     table = _range_table(shown, names) if answer.kind is Kind.MATRIX else _vector_table(shown, names)
-    _print_whole(console, table)
+    console.print_whole(table)
     more = len(answer.series) - len(shown)
     if more:
         console.print(f"… and {more:,} more series; --format csv shows all", style="yellow")
@@ -47,13 +47,7 @@ def print_table(console: Console, answer: QueryAnswer) -> None:
 def histogram_table(series: Sequence[SeriesAnswer]) -> RenderableType:
     """The last sample of each that has histograms."""
     names = differing_names(series, {})
-    return _vector_table([SeriesAnswer(one.labels, (), (), one.histograms[-1:]) for one in series], names)
-
-
-def _print_whole(console: Console, table: Table) -> None:
-    if not console.is_terminal:
-        console.width = max(80, console.measure(table).maximum)  # nobody's window: nothing is cut
-    console.print(table)
+    return _vector_table([SeriesAnswer(one.labels, (), (), (), one.histograms[-1:]) for one in series], names)
 
 
 def _table(names: Sequence[str], figures: Sequence[str]) -> Table:
@@ -89,8 +83,7 @@ def _range_table(series: Sequence[SeriesAnswer], names: Sequence[str]) -> Table:
     for one in series:
         figures = [f"{len(one.values):,}", "", "", "", ""]
         if one.values:
-            curve = Curve.of(one)
-            figures[1:] = map(short_number, (curve.last, curve.low, _mean(curve.numbers), curve.high))
+            figures[1:] = map(short_number, (one.last, one.low, _mean(one.numbers), one.high))
         if histograms:
             last = one.histograms[-1] if one.histograms else None
             figures += ["0", "", ""] if last is None else [f"{len(one.histograms):,}", last.count, last.sum]

@@ -12,24 +12,35 @@ def short_number(value: float, digits: int = 4) -> str:
 
     >>> [short_number(value) for value in (0, 1234567, 0.00125, -2e-7, 999.99, 1e-30, float("nan"), float("-inf"))]
     ['0', '1.235M', '1.25m', '-200n', '1k', '1e-30', 'NaN', '-Inf']
+    >>> short_number(0.0625)
+    '0.0625'
     """
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
         return "+Inf" if value > 0 else "-Inf"
-    return exact_number(Decimal(f"{value:.{digits}g}"))
+    short = Decimal(f"{value:.{digits}g}")
+    return exact_number(short, short)
 
 
-def exact_number(value: Decimal) -> str:
-    """All its digits, and a prefix.
+def exact_number(value: Decimal, like: Decimal) -> str:
+    """All its digits, with the prefix that suits another one: those of an axis have the same.
 
-    >>> exact_number(Decimal("1500")), exact_number(Decimal("0.0005")), exact_number(Decimal("1000002.5"))
-    ('1.5k', '500µ', '1.0000025M')
+    >>> [exact_number(Decimal(value), Decimal(1500)) for value in (0, 500, 1500)]
+    ['0', '0.5k', '1.5k']
+    >>> exact_number(Decimal("1000002.5"), Decimal(2000000))
+    '1.0000025M'
     """
     if not value:
         return "0"
-    exponent = value.adjusted() // 3 * 3
+    exponent = _prefix_exponent(like)
     prefix = _PREFIXES.get(exponent)
     if prefix is None:
         return f"{value.normalize():e}".replace("e+", "e")
     return f"{value.scaleb(-exponent).normalize():f}{prefix}"
+
+
+def _prefix_exponent(value: Decimal) -> int:
+    """Hundredths have none: 0.05 is easier than 50m."""
+    size = value.adjusted() if value else 0
+    return 0 if -2 <= size < 0 else size // 3 * 3
