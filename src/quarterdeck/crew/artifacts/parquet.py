@@ -104,21 +104,41 @@ def _layout(schema: Schema) -> dict[str, Any]:
         return layout  # columns are told by name
     text: list[str] = []
     encodings: dict[str, str] = {}
-    for field in schema:
-        kind = field.type
+    for path, kind in _leaves(schema):
         if _TYPES.is_integer(kind) or _TYPES.is_timestamp(kind):
-            encodings[field.name] = "DELTA_BINARY_PACKED"
+            encodings[path] = "DELTA_BINARY_PACKED"
         elif _TYPES.is_float32(kind) or _TYPES.is_float64(kind):
-            encodings[field.name] = "BYTE_STREAM_SPLIT"
+            encodings[path] = "BYTE_STREAM_SPLIT"
         elif not _TYPES.is_nested(kind):
-            text.append(field.name)
+            text.append(path)
     return layout | {"use_dictionary": text or False, "column_encoding": encodings or None}
 
 
+def _leaves(fields: Iterable[Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The columns that Parquet has for these fields, by their paths, and the types of what is in them."""
+    for field in fields:
+        path = f"{prefix}{field.name}"
+        if _TYPES.is_struct(field.type):
+            yield from _leaves(field.type.fields, f"{path}.")
+        elif _TYPES.is_list(field.type):
+            yield from _leaves([field.type.value_field.with_name("element")], f"{path}.list.")
+        else:
+            yield path, field.type
+
+
 def _is_self_explaining(schema: Schema) -> bool:
-    return schema.metadata is None and all(
-        field.type.id in _SELF_EXPLAINING and field.metadata is None for field in schema
-    )
+    return schema.metadata is None and all(map(_explains_itself, schema))
+
+
+def _explains_itself(field: Any) -> bool:
+    if field.metadata is not None:
+        return False
+    if _TYPES.is_struct(field.type):
+        return all(map(_explains_itself, field.type.fields))
+    if _TYPES.is_list(field.type):
+        inner = field.type.value_field
+        return inner.name == "element" and _explains_itself(inner)
+    return field.type.id in _SELF_EXPLAINING
 
 
 def table_of(batches: list[RecordBatch], schema: Schema) -> Table:

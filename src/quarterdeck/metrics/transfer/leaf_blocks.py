@@ -1,0 +1,150 @@
+"""`LeafWriter` and `LeafReader`: the answer of one shard to a leaf, into an artifact and out of it.
+
+What comes out is what went in: the same cuts in the same order, every number that is present bit by bit, and one axis
+for blocks side by side that have the same series. Where a value is absent it may have become another.
+
+Whether there are columns for histograms must be known when an artifact is opened. An answer of one block, as small ones
+are, has them if it has histograms; one of several blocks has them whenever it may have histograms.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NoReturn, Protocol
+
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.metrics.arrow_arrays import Array, RecordBatch, pa
+from quarterdeck.metrics.promql.blocks import Axis
+from quarterdeck.metrics.promql.flow.leaf import LeafBlock
+from quarterdeck.metrics.promql.notes import Notes
+from quarterdeck.metrics.promql.plan.leaves import BaseExpr
+from quarterdeck.metrics.transfer import rows as rw
+from quarterdeck.metrics.transfer.forms import form_of
+from quarterdeck.metrics.transfer.notes_text import Report, notes_as_json, notes_from_json
+
+
+class Sink(Protocol):
+    """Where rows go: an `ArtifactWriter`."""
+
+    def open(self, schema: Any, ts_column: str | None) -> None:
+        """Says what the rows look like."""
+        ...
+
+    def write(self, batch: RecordBatch) -> None:
+        """Adds rows."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """The rows of a block."""
+
+    others: list[Array]
+    histograms: list[Array]
+    """None at all: the block has no histograms."""
+
+
+class LeafWriter:
+    """Writes blocks to an artifact, which is the caller's to finish or to abandon."""
+
+    def __init__(self, leaf: BaseExpr, sink: Sink) -> None:
+        self._form = form_of(leaf)
+        self._sink = sink
+        self._schema: rw.Schema | None = None
+        self._axis: Axis | None = None
+        self._waiting: _Columns | None = None
+        """The first block, until it is known whether there are histograms."""
+
+    def write(self, block: LeafBlock) -> None:
+        """Adds a block; they come by rising time."""
+        columns = self._columns(block)
+        if self._schema is None and self._waiting is None:
+            self._waiting = columns
+            return
+        if self._schema is None:
+            self._open(with_histograms=bool(self._form.histogram_columns))
+        self._put(columns)
+
+    def finish(self, notes: Notes, report: Report) -> None:
+        """Adds what is to be known about the answer, as the last row."""
+        if self._schema is None:
+            self._open(with_histograms=self._waiting is not None and bool(self._waiting.histograms))
+        self._sink.write(rw.notes_batch(self._schema, notes_as_json(notes, report)))
+
+    def _columns(self, block: LeafBlock) -> _Columns:
+        values = block.values
+        head = rw.head(self._form.kind, block.grid, values.axis, not rw.is_same_axis(self._axis, values.axis))
+        self._axis = values.axis
+        if not len(values.axis):
+            return _Columns(head, [])
+        return _Columns([*head, *self._form.write(values)], self._form.write_histograms(values) or [])
+
+    def _open(self, *, with_histograms: bool) -> None:
+        self._schema = rw.schema_of(self._form, with_histograms)
+        self._sink.open(self._schema, rw.TS_COLUMN)
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            self._put(waiting)
+
+    def _put(self, columns: _Columns) -> None:
+        self._sink.write(rw.batch_of(self._schema, [*columns.others, *columns.histograms]))
+
+
+class LeafReader:
+    """Gives the blocks of an artifact, one after the other. `notes` and `report` are there when there are no more."""
+
+    def __init__(self, leaf: BaseExpr, batches: Iterator[RecordBatch]) -> None:
+        """The batches may be cut anywhere."""
+        self._form = form_of(leaf)
+        self._blocks = self._read(batches)
+        self._axis: Axis | None = None
+        self._notes: Notes | None = None
+        self._report: Report = {}
+
+    def __iter__(self) -> Iterator[LeafBlock]:
+        return self
+
+    def __next__(self) -> LeafBlock:
+        return next(self._blocks)
+
+    def drain(self) -> None:
+        """Reads to the end; blocks that nobody has taken are lost."""
+        for _ in self._blocks:
+            pass
+
+    @property
+    def notes(self) -> Notes:
+        """What is to be known about the answer."""
+        if self._notes is None:
+            raise RuntimeError("notes come last: read all blocks first, or drain the reader")
+        return self._notes
+
+    @property
+    def report(self) -> Report:
+        """What the work tells about itself."""
+        if self._notes is None:
+            raise RuntimeError("the report comes last: read all blocks first, or drain the reader")
+        return self._report
+
+    def _read(self, batches: Iterator[RecordBatch]) -> Iterator[LeafBlock]:
+        held: list[RecordBatch] = []
+        for batch in batches:
+            for begins, rows in rw.cut_by_block(batch):
+                if begins and held:
+                    yield self._block(held)
+                    held.clear()
+                held.append(rows)
+        if not held or rw.kind_of(held[0]) != rw.NOTES:
+            _refuse("it ends before its notes", "report it: its worker announced an artifact that was not finished")
+        self._notes, self._report = notes_from_json(rw.notes_in(held[0]))
+
+    def _block(self, held: list[RecordBatch]) -> LeafBlock:
+        rows = held[0] if len(held) == 1 else pa.concat_batches(held)
+        if (kind := rw.kind_of(rows)) != self._form.kind:
+            _refuse(f"a block is {kind} and not {self._form.kind}", "report it: its worker evaluated another leaf")
+        grid, series = rw.grid_of(rows), rw.series_of(rows)
+        self._axis = rw.axis_of(series, self._axis)
+        return LeafBlock(grid, self._form.read(series, self._axis, grid.count))
+
+
+def _refuse(why: str, what_next: str) -> NoReturn:
+    raise QuarterdeckError(ErrorCode.PROTOCOL, "the answer of a leaf cannot be read", why, what_next)
