@@ -62,7 +62,7 @@ def even_offsets(rows: int, columns: int) -> I64:
 
 def elements_of(column: Array) -> tuple[I64, Array]:
     """The offsets of lists and all their elements; no list is as good as an empty one."""
-    return totals_before(_pc.list_value_length(column).fill_null(0).to_numpy().astype(np.int64)), column.flatten()
+    return totals_before(_pc.list_value_length(column).fill_null(0).to_numpy()), column.flatten()
 
 
 def validity(array: Array) -> Bool | None:
@@ -70,22 +70,28 @@ def validity(array: Array) -> Bool | None:
     return None if array.null_count == 0 else array.is_valid().to_numpy(zero_copy_only=False)
 
 
-def floats(array: Array, valid: Bool | None) -> F64:
-    """The numbers of an array of doubles; 0 where they are not valid."""
-    if not len(array):
-        return np.zeros(0)
-    found: F64 = np.frombuffer(array.buffers()[1], np.float64, len(array), 8 * array.offset)
-    return found if valid is None else np.where(valid, found, 0.0)
+def floats(array: Array) -> tuple[F64, Bool | None]:
+    """The numbers of an array of doubles, 0 where it is null, and which of them are valid; None: all."""
+    valid = validity(array)
+    found = _words(array, np.float64)
+    return (found if valid is None else np.where(valid, found, 0.0)), valid
 
 
 def whole_numbers(array: Array) -> I64:
-    """The numbers of an array of int64 without nulls."""
-    return array.to_numpy()
+    """The numbers of an array of int64; 0 where it is null."""
+    valid = validity(array)
+    found = _words(array, np.int64)
+    return found if valid is None else np.where(valid, found, 0)
 
 
 def flags(array: Array) -> Bool:
     """The flags of an array without nulls."""
     return array.to_numpy(zero_copy_only=False)
+
+
+def _words(array: Array, dtype: type[Scalar]) -> NDArray[Scalar]:
+    """What lies in the memory of an array of numbers with 64 bits, which may be anything where it is null."""
+    return np.frombuffer(array.buffers()[1], dtype, len(array), 8 * array.offset) if len(array) else np.zeros(0, dtype)
 
 
 def _bits(flags: NDArray[Any]) -> Any:

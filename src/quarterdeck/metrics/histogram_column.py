@@ -9,7 +9,7 @@ The layout, in Parquet's own types, so that any reader can show it:
 | `zero_threshold`, `zero_count` | double | the bucket around zero |
 | `positive`, `negative` | list of `index` int32, `count` double | by rising index; a count may be 0 |
 | `custom_bounds` | list of double | where custom buckets end |
-| `reset_hint` | string | `unknown`, `reset`, `not_reset` or `gauge` |
+| `reset_hint` | int32 | 0: unknown, 1: reset, 2: not reset, 3: gauge; Prometheus sends the same numbers |
 
 Numbers come back bit by bit, whichever not-a-number they are.
 """
@@ -31,7 +31,7 @@ from quarterdeck.metrics.arrow_arrays import (
     pa,
     validity,
 )
-from quarterdeck.metrics.promql.blocks import F64, I64, Objects, are_histograms, totals_before
+from quarterdeck.metrics.promql.blocks import I64, Objects, are_histograms, totals_before
 from quarterdeck.metrics.promql.histograms.buckets import Buckets
 from quarterdeck.metrics.promql.histograms.hints import ResetHint
 from quarterdeck.metrics.promql.histograms.native import NativeHistogram
@@ -48,9 +48,11 @@ _TYPE: Final = pa.struct(
         ("positive", _BUCKETS),
         ("negative", _BUCKETS),
         ("custom_bounds", list_type(pa.float64())),
-        ("reset_hint", pa.string()),
+        ("reset_hint", pa.int32()),
     ]
 )
+_HINTS: Final = (ResetHint.UNKNOWN, ResetHint.RESET, ResetHint.NOT_RESET, ResetHint.GAUGE)
+_NUMBER_OF: Final = {hint: number for number, hint in enumerate(_HINTS)}
 
 
 def histogram_type() -> DataType:
@@ -67,8 +69,8 @@ def to_arrow(histograms: Objects) -> Array:
     rows = np.flatnonzero(there)
     size = len(histograms)
 
-    def spread(values: Sequence[float]) -> Array:
-        column = np.zeros(size)
+    def spread(values: Sequence[float], dtype: type = np.float64) -> Array:
+        column: Any = np.zeros(size, dtype)
         column[rows] = values
         return numbers(column)
 
@@ -77,22 +79,18 @@ def to_arrow(histograms: Objects) -> Array:
         column[rows] = [len(side) for side in sides]
         return column
 
-    schemas = np.zeros(size, np.int32)
-    schemas[rows] = [one.schema for one in found]
-    hints = np.full(size, ResetHint.UNKNOWN.value, object)
-    hints[rows] = [one.hint.value for one in found]
     positive, negative = [one.positive for one in found], [one.negative for one in found]
     bounds = [one.custom_bounds for one in found]
     children = [
         spread([one.count for one in found]),
         spread([one.total for one in found]),
-        numbers(schemas),
+        spread([one.schema for one in found], np.int32),
         spread([one.zero_threshold for one in found]),
         spread([one.zero_count for one in found]),
         _buckets_column(positive, lengths(positive)),
         _buckets_column(negative, lengths(negative)),
         lists(totals_before(lengths(bounds)), numbers(np.array(list(chain.from_iterable(bounds)), np.float64))),
-        pa.array(hints.tolist(), pa.string()),
+        spread([_NUMBER_OF[one.hint] for one in found], np.int32),
     ]
     mask = None if len(found) == size else numbers(~there)
     return pa.StructArray.from_arrays(children, type=_TYPE, mask=mask)
@@ -107,11 +105,11 @@ def from_arrow(column: Array) -> Objects:
         column = column.drop_null()
     fields = zip(
         column.field("schema").to_pylist(),
-        *(_floats_of(column.field(name)).tolist() for name in ("zero_threshold", "zero_count", "count", "sum")),
+        *(floats(column.field(name))[0].tolist() for name in ("zero_threshold", "zero_count", "count", "sum")),
         _buckets_of(column.field("positive")),
         _buckets_of(column.field("negative")),
         _bounds_of(column.field("custom_bounds")),
-        map(ResetHint, column.field("reset_hint").to_pylist()),
+        map(_HINTS.__getitem__, column.field("reset_hint").to_pylist()),
         strict=True,
     )
     found = [NativeHistogram(*one) for one in fields]
@@ -127,19 +125,15 @@ def _buckets_column(sides: Sequence[Buckets], lengths: I64) -> Array:
 
 def _buckets_of(column: Array) -> list[Buckets]:
     offsets, buckets = elements_of(column)
-    pairs = list(zip(buckets.field("index").to_pylist(), _floats_of(buckets.field("count")).tolist(), strict=True))
+    pairs = list(zip(buckets.field("index").to_pylist(), floats(buckets.field("count"))[0].tolist(), strict=True))
     return _cut(pairs, offsets)
 
 
 def _bounds_of(column: Array) -> list[tuple[float, ...]]:
     offsets, bounds = elements_of(column)
-    return _cut(_floats_of(bounds).tolist(), offsets)
+    return _cut(floats(bounds)[0].tolist(), offsets)
 
 
 def _cut(items: list[Any], offsets: I64) -> list[tuple[Any, ...]]:
     places: list[int] = offsets.tolist()
     return [tuple(items[low:high]) for low, high in pairwise(places)]
-
-
-def _floats_of(column: Array) -> F64:
-    return floats(column, validity(column))

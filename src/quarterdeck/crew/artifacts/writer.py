@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.workcoord.model import Artifact
 from quarterdeck.crew.artifacts.format import Hasher, Stamp, checksum_text
-from quarterdeck.crew.artifacts.parquet import Memory, ParquetFile, RecordBatch, Schema, TimeRange, table_of
+from quarterdeck.crew.artifacts.parquet import Memory, ParquetFile, RecordBatch, Schema, Table, TimeRange, table_of
 from quarterdeck.stores.disk import GrowingFile
 
 _GROUP_ROWS: Final = 128 * 1024
@@ -170,7 +170,7 @@ class ArtifactWriter:
         try:
             self._write_groups(at_once)
             stamp = Stamp(self._row_count, self._times.min_ts, self._times.max_ts)
-            self._begun(at_once, tiny=True).finish(stamp.encoded())
+            self._begun(at_once, None, tiny=True).finish(stamp.encoded())
             if at_once is not None:
                 self._sink.write(at_once.taken())
             artifact = self._sink.keep(stamp)
@@ -193,7 +193,7 @@ class ArtifactWriter:
             return
         assert self._times is not None
         table = table_of(self._waiting, self._schema)
-        parquet = self._begun(sink, tiny=self._waiting_bytes <= _TINY_BYTES)
+        parquet = self._begun(sink, table, tiny=self._waiting_bytes <= _TINY_BYTES)
         self._times.add(table)
         # Even groups: a few rows too many do not make a group of their own.
         groups = max(1, round(self._waiting_rows / _GROUP_ROWS), round(self._waiting_bytes / _GROUP_BYTES))
@@ -202,10 +202,10 @@ class ArtifactWriter:
         self._waiting.clear()
         self._waiting_rows = self._waiting_bytes = 0
 
-    def _begun(self, sink: Memory | None, *, tiny: bool) -> ParquetFile:
+    def _begun(self, sink: Memory | None, first: Table | None, *, tiny: bool) -> ParquetFile:
         """Not before there is something to write: only then it is known how much."""
         if self._parquet is None:
-            self._parquet = ParquetFile(sink or self._sink, self._schema, tiny=tiny)
+            self._parquet = ParquetFile(sink or self._sink, self._schema, first, tiny=tiny)
         return self._parquet
 
 

@@ -18,6 +18,7 @@ from quarterdeck.metrics.promql.flow.leaf import evaluate_leaf
 from quarterdeck.metrics.promql.kernels.threads import Threads
 from quarterdeck.metrics.promql.limits import Limits, Memory
 from quarterdeck.metrics.promql.notes import Notes
+from quarterdeck.metrics.promql.plan.leaves import BaseExpr
 from quarterdeck.metrics.promql.plan.pipeline import QueryPlan, plan_query
 from quarterdeck.metrics.promql.plan.rules.check_times import check_range
 from quarterdeck.metrics.promql.result import Result, Scalar, String, Value, Vector
@@ -109,12 +110,15 @@ class Engine:
                 self._threads.until(should_stop), memory, notes, self.options.lookback_ms, query.instant, should_stop
             )
 
-        streams: list[LeafStream] = []
-        for leaf in query.leaves:
-            notes = Notes()
-            shards = [evaluate_leaf(leaf, source, context(notes), block_cells) for source in sources]
-            streams.append(LeafStream(shards, notes))
+        streams = [self._stream(leaf, sources, context, block_cells) for leaf in query.leaves]
         return EvalFlow(query, streams, context(Notes()), block_cells)
+
+    def _stream(
+        self, leaf: BaseExpr, sources: Sequence[Source], context: Callable[[Notes], Context], block_cells: int
+    ) -> LeafStream:
+        """The answers of all shards to a leaf."""
+        notes = Notes()
+        return LeafStream([evaluate_leaf(leaf, source, context(notes), block_cells) for source in sources], notes)
 
 
 def _instant_value(block: Block, time_ms: int) -> Value:

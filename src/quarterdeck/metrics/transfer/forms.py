@@ -23,7 +23,6 @@ from quarterdeck.metrics.arrow_arrays import (
     numbers,
     pa,
     rows_as_lists,
-    validity,
     whole_numbers,
 )
 from quarterdeck.metrics.histogram_column import from_arrow, histogram_type, to_arrow
@@ -93,15 +92,14 @@ def form_of(leaf: BaseExpr) -> Form:
     """The form of a leaf's blocks."""
     match leaf.merge:
         case Merge.UNION | Merge.ADD:
-            return VectorForm()
+            return _VECTOR
         case Merge.COMBINE:
-            op = aggregate_of(leaf).op
-            return PartialForm(_FIELDS[op], op in WITH_HISTOGRAMS)
+            return _PARTIALS[aggregate_of(leaf).op]
         case Merge.SAMPLES:
-            return SamplesForm()
+            return _SAMPLES
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class VectorForm:
     """Values over steps; null where there is no float."""
 
@@ -123,9 +121,8 @@ class VectorForm:
 
     def read(self, rows: RecordBatch, axis: Axis, steps: int) -> VectorBlock:
         shape = (len(axis), steps)
-        _, elements = elements_of(rows.column("values"))
-        valid = validity(elements)
-        values = floats(elements, valid).reshape(shape)
+        values, valid = floats(rows.column("values").flatten())
+        values = values.reshape(shape)
         present = np.ones(shape, np.bool_) if valid is None else valid.reshape(shape)
         histograms = _objects(rows, from_arrow)
         if histograms is None:
@@ -134,7 +131,7 @@ class VectorForm:
         return VectorBlock(axis, values, present | are_histograms(histograms), histograms)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class PartialForm:
     """Partial aggregates over steps: a column for each field of them. `metric` names one with histograms."""
 
@@ -173,8 +170,8 @@ class PartialForm:
         shape = (len(axis), steps)
         found: dict[str, Any] = {}
         for field in fields(self.fields):
-            _, elements = elements_of(rows.column(field.name))
-            array = flags(elements) if field.type == Bool else floats(elements, None)
+            elements = rows.column(field.name).flatten()
+            array = flags(elements) if field.type == Bool else floats(elements)[0]
             found[field.name] = array.reshape(shape)
         totals = _objects(rows, totals_from_arrow)
         if totals is None:
@@ -184,7 +181,7 @@ class PartialForm:
         return PartialBlock(axis, self.fields(**found), totals.reshape(shape), names)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SamplesForm:
     """Stored samples, with times of their own; the value of a histogram is null."""
 
@@ -211,9 +208,13 @@ class SamplesForm:
 
     def read(self, rows: RecordBatch, axis: Axis, steps: int) -> SeriesBlock:  # noqa: ARG002 - as many samples as there are
         offsets, timestamps = elements_of(rows.column("timestamps"))
-        _, elements = elements_of(rows.column("values"))
-        values = floats(elements, validity(elements))
+        values, _ = floats(rows.column("values").flatten())
         return SeriesBlock(axis, offsets, whole_numbers(timestamps), values, _objects(rows, from_arrow))
+
+
+_VECTOR: Final = VectorForm()
+_SAMPLES: Final = SamplesForm()
+_PARTIALS: Final = {op: PartialForm(kind, op in WITH_HISTOGRAMS) for op, kind in _FIELDS.items()}
 
 
 def _objects(rows: RecordBatch, read: Callable[[Array], Objects]) -> Objects | None:

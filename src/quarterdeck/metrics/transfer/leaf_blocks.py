@@ -3,13 +3,14 @@
 What comes out is what went in: the same cuts in the same order, every number that is present bit by bit, and one axis
 for blocks side by side that have the same series. Where a value is absent it may have become another.
 
-Whether there are columns for histograms must be known when an artifact is opened. An answer of one block, as small ones
-are, has them if it has histograms; one of several blocks has them whenever it may have histograms.
+Whether there are columns for histograms must be known when an artifact is opened, and a later block may be the first
+that has any. For a small answer this is waited for, because to a small artifact these columns cost as much as all
+others; a larger one has them whenever there may be histograms.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NoReturn, Protocol
+from typing import Any, Final, NoReturn, Protocol
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.metrics.arrow_arrays import Array, RecordBatch, pa
@@ -20,6 +21,9 @@ from quarterdeck.metrics.promql.plan.leaves import BaseExpr
 from quarterdeck.metrics.transfer import rows as rw
 from quarterdeck.metrics.transfer.forms import form_of
 from quarterdeck.metrics.transfer.notes_text import Report, notes_as_json, notes_from_json
+
+_SMALL_BYTES: Final = 256 * 1024
+"""So much is held until the answer is whole: then it is small."""
 
 
 class Sink(Protocol):
@@ -42,6 +46,11 @@ class _Columns:
     histograms: list[Array]
     """None at all: the block has no histograms."""
 
+    @property
+    def size_bytes(self) -> int:
+        """What the columns take."""
+        return sum(column.get_total_buffer_size() for column in (*self.others, *self.histograms))
+
 
 class LeafWriter:
     """Writes blocks to an artifact, which is the caller's to finish or to abandon."""
@@ -51,23 +60,25 @@ class LeafWriter:
         self._sink = sink
         self._schema: rw.Schema | None = None
         self._axis: Axis | None = None
-        self._waiting: _Columns | None = None
-        """The first block, until it is known whether there are histograms."""
+        self._waiting: list[_Columns] = []
+        """The first blocks, until it is known whether there are columns for histograms."""
+        self._waiting_bytes = 0
 
     def write(self, block: LeafBlock) -> None:
         """Adds a block; they come by rising time."""
         columns = self._columns(block)
-        if self._schema is None and self._waiting is None:
-            self._waiting = columns
+        if self._schema is not None:
+            self._put(columns)
             return
-        if self._schema is None:
+        self._waiting.append(columns)
+        self._waiting_bytes += columns.size_bytes
+        if self._waiting_bytes > _SMALL_BYTES:
             self._open(with_histograms=bool(self._form.histogram_columns))
-        self._put(columns)
 
     def finish(self, notes: Notes, report: Report) -> None:
         """Adds what is to be known about the answer, as the last row."""
         if self._schema is None:
-            self._open(with_histograms=self._waiting is not None and bool(self._waiting.histograms))
+            self._open(with_histograms=any(columns.histograms for columns in self._waiting))
         self._sink.write(rw.notes_batch(self._schema, notes_as_json(notes, report)))
 
     def _columns(self, block: LeafBlock) -> _Columns:
@@ -81,9 +92,9 @@ class LeafWriter:
     def _open(self, *, with_histograms: bool) -> None:
         self._schema = rw.schema_of(self._form, with_histograms)
         self._sink.open(self._schema, rw.TS_COLUMN)
-        waiting, self._waiting = self._waiting, None
-        if waiting is not None:
-            self._put(waiting)
+        for columns in self._waiting:
+            self._put(columns)
+        self._waiting.clear()
 
     def _put(self, columns: _Columns) -> None:
         self._sink.write(rw.batch_of(self._schema, [*columns.others, *columns.histograms]))

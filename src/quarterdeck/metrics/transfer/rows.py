@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from quarterdeck.metrics.arrow_arrays import Array, RecordBatch, flags, numbers, pa
+from quarterdeck.metrics.arrow_arrays import Array, RecordBatch, flags, numbers, pa, whole_numbers
 from quarterdeck.metrics.promql.blocks import Axis, Grid
 from quarterdeck.metrics.transfer.forms import Columns, Form
 from quarterdeck.metrics.transfer.json_texts import as_texts, from_texts
@@ -73,7 +73,7 @@ def notes_batch(schema: Schema, told: object) -> RecordBatch:
 
 def cut_by_block(batch: RecordBatch) -> Iterator[tuple[bool, RecordBatch]]:
     """Stretches of rows that belong together, each with whether it begins there or goes on from the batch before."""
-    begins = batch.column("series").fill_null(0).to_numpy() == 0
+    begins = whole_numbers(batch.column("series")) == 0
     starts: list[int] = np.flatnonzero(begins).tolist()
     if not starts or starts[0] > 0:
         starts.insert(0, 0)
