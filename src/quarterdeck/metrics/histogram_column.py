@@ -69,8 +69,8 @@ def to_arrow(histograms: Objects) -> Array:
     rows = np.flatnonzero(there)
     size = len(histograms)
 
-    def spread(values: Sequence[float], dtype: type = np.float64) -> Array:
-        column: Any = np.zeros(size, dtype)
+    def spread(values: Sequence[float], dtype: type[np.float64 | np.int32] = np.float64) -> Array:
+        column = np.zeros(size, dtype)
         column[rows] = values
         return numbers(column)
 

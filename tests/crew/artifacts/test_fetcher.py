@@ -14,6 +14,7 @@ import xxhash
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.ids import WorkerId
 from quarterdeck.core.workcoord.model import Artifact, AttemptId
+from quarterdeck.crew.artifacts import parquet
 from quarterdeck.crew.artifacts.failures import CODES, FetchFailure
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
 from quarterdeck.crew.artifacts.fetcher import ArtifactFetcher
@@ -562,6 +563,17 @@ async def test_rows_that_unfold_to_much_more_than_their_file_come_in_small_batch
     batches = list(FetchedArtifact(artifact, data, None).read_batches())
     assert sum(batch.num_rows for batch in batches) == 200
     assert max(batch.nbytes for batch in batches) < 80_000_000
+
+
+def test_rows_that_cannot_unfold_to_much_are_read_many_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gathered: list[object] = []
+    monkeypatch.setattr(parquet, "_gathered", gathered.append)
+    depot = Depot(tmp_path)
+    artifact = depot.make(pa.record_batch({"text": ["some", "words"] * 10_000}), ts_column=None)
+    (batch,) = FetchedArtifact(artifact, depot.content(artifact), None).read_batches()
+    assert (batch.num_rows, gathered) == (20_000, [])
 
 
 @looped

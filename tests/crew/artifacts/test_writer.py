@@ -164,6 +164,56 @@ def test_columns_of_one_name_are_written_too(tmp_path: Path) -> None:
     assert _read(depot, artifact).column(0).to_pylist() == list(range(2000))
 
 
+def test_a_column_named_like_a_part_of_another_is_written_too(tmp_path: Path) -> None:
+    depot = Depot(tmp_path)
+    inner = pa.array([[float(number)] for number in range(2000)])
+    batch = pa.record_batch([inner, ["text"] * 2000], names=["x", "x.list.element"])
+    artifact = depot.make(batch, ts_column=None)
+    assert _read(depot, artifact).column(0).combine_chunks().equals(inner)
+
+
+def _columns(depot: Depot, artifact: Artifact) -> dict[str, Any]:
+    """What the footer says of each column, by its path."""
+    group = pq.read_metadata(pa.BufferReader(depot.content(artifact))).row_group(0)
+    return {column.path_in_schema: column for column in map(group.column, range(group.num_columns))}
+
+
+def _of_lists(count: int) -> Any:
+    floats = pa.list_(pa.field("element", pa.float64()))
+    pairs = pa.list_(pa.field("element", pa.struct([("index", pa.int32()), ("count", pa.float64())])))
+    values = [[float(number), None] for number in range(count)]
+    buckets = [[{"index": number, "count": 0.5}] for number in range(count)]
+    return pa.record_batch([pa.array(values, floats), pa.array(buckets, pairs)], names=["values", "buckets"])
+
+
+def test_numbers_in_lists_are_laid_out_like_others(tmp_path: Path) -> None:
+    depot = Depot(tmp_path)
+    columns = _columns(depot, depot.make(_of_lists(2000), ts_column=None))
+    assert "BYTE_STREAM_SPLIT" in columns["values.list.element"].encodings
+    assert "BYTE_STREAM_SPLIT" in columns["buckets.list.element.count"].encodings
+    assert "DELTA_BINARY_PACKED" in columns["buckets.list.element.index"].encodings
+
+
+@pytest.mark.parametrize("count", [1, 2000], ids=["tiny", "not tiny"])
+def test_lists_as_parquet_names_them_need_no_schema_beside_them(tmp_path: Path, count: int) -> None:
+    depot = Depot(tmp_path)
+    artifact = depot.make(batch := _of_lists(count), ts_column=None)
+    assert b"ARROW:schema" not in pq.read_metadata(pa.BufferReader(depot.content(artifact))).metadata
+    assert _read(depot, artifact).equals(pa.Table.from_batches([batch]))
+
+
+def test_only_texts_that_repeat_have_a_dictionary(tmp_path: Path) -> None:
+    depot = Depot(tmp_path)
+    columns = {
+        "level": ["info", "error"] * 1000,
+        "line": [f"line {number}" for number in range(2000)],
+        "rare": ["a"] + [None] * 1999,
+        "never": pa.nulls(2000, pa.string()),
+    }
+    found = _columns(depot, depot.make(pa.record_batch(columns), ts_column=None))
+    assert [name for name, column in found.items() if column.has_dictionary_page] == ["level"]
+
+
 @pytest.mark.parametrize("column", ["when", "text", "twice"])
 def test_a_time_column_that_is_none_is_refused_by_name_and_leaves_nothing(tmp_path: Path, column: str) -> None:
     depot = Depot(tmp_path)

@@ -29,7 +29,9 @@ class Ferry:
             writer.write(block)
         writer.finish(notes, report)
         self.last = artifact_writer.finish()
-        return FetchedArtifact(self.last, self._depot.content(self.last), None)
+        file = self._depot.spool.find(self.last.url.rpartition("/")[2])
+        assert file is not None
+        return FetchedArtifact(self.last, file.data, file.path)
 
     def carry(
         self, leaf: BaseExpr, blocks: Iterable[LeafBlock], notes: Notes | None = None, report: Report | None = None

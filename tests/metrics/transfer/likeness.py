@@ -21,7 +21,7 @@ def told(block: LeafBlock) -> dict[str, Any]:
         case VectorBlock():
             return axis | {
                 "shape": values.values.shape,
-                "present": values.present.tolist(),
+                "present": bits(values.present),
                 "floats": bits(values.values[values.is_float]),
                 "histograms": objects(values.histograms, values.axis.labels),
             }
@@ -35,8 +35,8 @@ def told(block: LeafBlock) -> dict[str, Any]:
         case SeriesBlock():
             is_float = [one is None for one in values.histograms] if values.histograms is not None else slice(None)
             return axis | {
-                "offsets": (values.offsets - values.offsets[0]).tolist(),
-                "timestamps": values.timestamps.tolist(),
+                "offsets": bits(values.offsets - values.offsets[0]),
+                "timestamps": bits(values.timestamps),
                 "floats": bits(values.values[is_float]),
                 "histograms": objects(values.histograms, values.axis.labels),
             }

@@ -67,14 +67,19 @@ def with_histogram(block: LeafBlock) -> LeafBlock:
     return replace(block, values=replace(block.values, histograms=histograms))
 
 
+@pytest.fixture
+def ferry(tmp_path: Path) -> Ferry:
+    return Ferry(tmp_path)
+
+
 @pytest.mark.parametrize("query", QUERIES)
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32), shapes=SHAPES)
 def test_blocks_of_every_kind_come_back_bit_by_bit(
-    tmp_path: Path, query: str, seed: int, shapes: list[tuple[int, int]]
+    ferry: Ferry, query: str, seed: int, shapes: list[tuple[int, int]]
 ) -> None:
     blocks = Blocks(seed).series_of(leaf(query), shapes)
-    came = list(Ferry(tmp_path).carry(leaf(query), blocks))
+    came = list(ferry.carry(leaf(query), blocks))
     assert [told(block) for block in came] == [told(block) for block in blocks]
 
 
@@ -88,35 +93,35 @@ def test_rows_may_come_in_batches_cut_anywhere(query: str) -> None:
         assert [told(block) for block in came] == [told(block) for block in blocks]
 
 
-def test_large_answers_come_back_from_files_of_several_row_groups(tmp_path: Path) -> None:
+def test_large_answers_come_back_from_files(tmp_path: Path) -> None:
     blocks = Blocks(3)
     axis = blocks.axis(500)
+    shape = (500, 1500)
     sent = [
-        LeafBlock(
-            Grid(at * 1000 * 4000, 1000, 4000),
-            VectorBlock(axis, blocks.floats((500, 4000)), blocks.flags((500, 4000)), None),
-        )
-        for at in range(2)
+        LeafBlock(Grid(start_ms, 1000, 1500), VectorBlock(axis, blocks.floats(shape), blocks.flags(shape)))
+        for start_ms in (0, 1_500_000, 3_000_000)
     ]
-    ferry = Ferry(tmp_path, memory_limit_bytes=0)
-    came = list(ferry.carry(leaf("up"), sent))
+    fetched = Ferry(tmp_path, memory_limit_bytes=0).write(leaf("up"), sent, Notes(), {})
+    assert fetched.path is not None
+    assert len(list(fetched.read_batches())) > 2
+    came = list(LeafReader(leaf("up"), fetched.read_batches()))
     assert [told(block) for block in came] == [told(block) for block in sent]
 
 
-def test_the_staleness_marker_stays_what_it_is(tmp_path: Path) -> None:
+def test_the_staleness_marker_stays_what_it_is(ferry: Ferry) -> None:
     block = vector(Axis.of([labels("m")]))
     assert isinstance(block.values, VectorBlock)
     marked = replace(block, values=replace(block.values, values=np.array([[STALE_BITS] * 2], np.uint64).view(float)))
-    (came,) = Ferry(tmp_path).carry(leaf("up"), [marked])
+    (came,) = ferry.carry(leaf("up"), [marked])
     assert isinstance(came.values, VectorBlock)
     assert came.values.values.view(np.uint64).tolist() == [[STALE_BITS] * 2]
 
 
-def test_blocks_with_the_same_series_have_one_axis_and_labels_are_written_once(tmp_path: Path) -> None:
+def test_blocks_with_the_same_series_have_one_axis_and_labels_are_written_once(ferry: Ferry) -> None:
     axis, other = Axis.of([labels("a"), labels("b")]), Axis.of([labels("c")])
     like_the_other = Axis.of([labels("c")])
     blocks = [vector(one, start_ms=2000 * at) for at, one in enumerate((axis, axis, other, like_the_other, axis))]
-    one, two, three, four, five = (block.values.axis for block in Ferry(tmp_path).carry(leaf("up"), blocks))
+    one, two, three, four, five = (block.values.axis for block in ferry.carry(leaf("up"), blocks))
     assert one is two
     assert three is four
     assert five is not three
@@ -125,28 +130,28 @@ def test_blocks_with_the_same_series_have_one_axis_and_labels_are_written_once(t
     assert [text is not None for text in table["labels"].to_pylist()] == [1, 1, 0, 0, 1, 0, 1, 1, 0]
 
 
-def test_series_that_differ_only_in_what_becomes_of_their_names_are_others(tmp_path: Path) -> None:
+def test_series_that_differ_only_in_what_becomes_of_their_names_are_others(ferry: Ferry) -> None:
     blocks = [vector(Axis.of([labels("a")], nameless), start_ms=at) for at, nameless in ((0, False), (2000, True))]
-    one, two = (block.values.axis for block in Ferry(tmp_path).carry(leaf("up"), blocks))
+    one, two = (block.values.axis for block in ferry.carry(leaf("up"), blocks))
     assert (one.nameless.tolist(), two.nameless.tolist()) == ([False], [True])
 
 
-def test_parts_of_larger_arrays_are_written_as_they_are_seen(tmp_path: Path) -> None:
+def test_parts_of_larger_arrays_are_written_as_they_are_seen(ferry: Ferry) -> None:
     for query in QUERIES:
         (block,) = Blocks(5).series_of(leaf(query), [(4, 6)])
         if isinstance(block.values, SeriesBlock):
             continue
         cut = LeafBlock(block.grid.cut(2, 5), block.values.cut(2, 5))
-        (came,) = Ferry(tmp_path).carry(leaf(query), [cut])
+        (came,) = ferry.carry(leaf(query), [cut])
         assert told(came) == told(cut)
 
 
-def test_samples_may_begin_anywhere_in_their_arrays(tmp_path: Path) -> None:
+def test_samples_may_begin_anywhere_in_their_arrays(ferry: Ferry) -> None:
     for seed in range(5):
         (block,) = Blocks(seed).series_of(leaf("up[5m]"), [(6, 1)])
         part: Any = block.values
         part = replace(part, axis=part.axis.take(np.arange(2, 5)), offsets=part.offsets[2:6])
-        (came,) = Ferry(tmp_path).carry(leaf("up[5m]"), [LeafBlock(block.grid, part)])
+        (came,) = ferry.carry(leaf("up[5m]"), [LeafBlock(block.grid, part)])
         got: Any = came.values
         place = slice(part.offsets[0], part.offsets[-1])
         assert got.timestamps.tolist() == part.timestamps[place].tolist()
@@ -160,11 +165,11 @@ def test_without_histograms_a_small_answer_has_no_column_for_them() -> None:
     assert "histograms" in written("up", [plain[0], with_histogram(plain[1])]).schema.names
 
 
-def test_in_a_large_answer_the_last_block_may_be_the_first_with_histograms(tmp_path: Path) -> None:
+def test_in_a_large_answer_the_last_block_may_be_the_first_with_histograms(ferry: Ferry) -> None:
     axis = Axis.of([labels(f"m i={i}") for i in range(100)])
     blocks = [vector(axis, 500, start_ms=500_000 * at) for at in range(3)]
     blocks[2] = with_histogram(blocks[2])
-    came = list(Ferry(tmp_path).carry(leaf("up"), blocks))
+    came = list(ferry.carry(leaf("up"), blocks))
     assert [told(block) for block in came] == [told(block) for block in blocks]
     assert [block.values.histograms is None for block in came] == [True, True, False]
 
@@ -174,21 +179,21 @@ def test_what_cannot_have_histograms_has_no_column_for_them() -> None:
     assert "histograms" not in written("max(up)", blocks).schema.names
 
 
-def test_an_answer_of_nothing_has_its_notes(tmp_path: Path) -> None:
+def test_an_answer_of_nothing_has_its_notes(ferry: Ferry) -> None:
     notes = Notes()
     notes.warn("odd", Span(3, 4))
     for query in QUERIES:
-        reader = Ferry(tmp_path).carry(leaf(query), [], notes, {"series": 0})
+        reader = ferry.carry(leaf(query), [], notes, {"series": 0})
         assert list(reader) == []
         assert list(reader.notes) == list(notes)
         assert reader.report == {"series": 0}
 
 
-def test_notes_and_report_are_there_when_all_is_read(tmp_path: Path) -> None:
+def test_notes_and_report_are_there_when_all_is_read(ferry: Ferry) -> None:
     notes = Notes()
     notes.inform("look", Span(0, 1))
     axis = Axis.of([labels("a")])
-    reader = Ferry(tmp_path).carry(leaf("up"), [vector(axis), vector(axis, start_ms=2000)], notes, {"s": 0.5})
+    reader = ferry.carry(leaf("up"), [vector(axis), vector(axis, start_ms=2000)], notes, {"s": 0.5})
     next(reader)
     with pytest.raises(RuntimeError, match="drain"):
         _ = reader.notes
@@ -198,8 +203,7 @@ def test_notes_and_report_are_there_when_all_is_read(tmp_path: Path) -> None:
     assert (list(reader.notes), reader.report) == (list(notes), {"s": 0.5})
 
 
-def test_the_artifact_tells_the_times_of_its_blocks(tmp_path: Path) -> None:
-    ferry = Ferry(tmp_path)
+def test_the_artifact_tells_the_times_of_its_blocks(ferry: Ferry) -> None:
     axis = Axis.of([labels("a")])
     ferry.carry(leaf("up"), [vector(axis, start_ms=5000), vector(axis, start_ms=7000)])
     assert ferry.last is not None
@@ -234,8 +238,7 @@ def test_blocks_are_handed_out_before_the_last_batch_is_read() -> None:
     assert next(taken) == 2
 
 
-def test_other_tools_can_read_an_answer(tmp_path: Path) -> None:
-    ferry = Ferry(tmp_path)
+def test_other_tools_can_read_an_answer(ferry: Ferry, tmp_path: Path) -> None:
     block = with_histogram(vector(Axis.of([labels("m job=ä"), labels("n")])))
     file = tmp_path / "answer.parquet"
     file.write_bytes(ferry.write(leaf("up"), [block], Notes(), {"s": 1}).data or b"")

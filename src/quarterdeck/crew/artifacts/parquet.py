@@ -105,11 +105,12 @@ def _layout(schema: Schema, first: Table | None) -> dict[str, Any]:
     """Text that repeats goes by dictionary, whole numbers by differences, fractions by bytes of equal weight: measured
     on search results, that is written twice as fast as pyarrow's defaults, and is a third smaller."""
     layout: dict[str, Any] = {"compression": "zstd", "compression_level": 1}
-    if len(set(schema.names)) < len(schema.names):
+    leaves = list(_leaves(schema))
+    if len({path for path, _ in leaves}) < len(leaves):
         return layout  # columns are told by name
     text: list[str] = []
     encodings: dict[str, str] = {}
-    for path, kind in _leaves(schema):
+    for path, kind in leaves:
         if _TYPES.is_integer(kind) or _TYPES.is_timestamp(kind):
             encodings[path] = "DELTA_BINARY_PACKED"
         elif _TYPES.is_float32(kind) or _TYPES.is_float64(kind):
@@ -264,7 +265,8 @@ def _gathered(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
 def _batch_rows(footer: Footer) -> int:
     groups = (footer.parsed.row_group(at) for at in range(footer.parsed.num_row_groups))
     size_bytes = sum(group.total_byte_size for group in groups)
-    return max(1, min(_READ_BATCH_ROWS, footer.row_count * _READ_BATCH_BYTES // max(1, size_bytes)))
+    fitting = footer.row_count * _READ_BATCH_BYTES // max(1, size_bytes)
+    return max(1, min(_READ_BATCH_ROWS, fitting, footer.row_count))
 
 
 def _opened(source: bytes | Path) -> Any:
