@@ -1,0 +1,1 @@
+"""Samples from files of others: what is read here becomes segments elsewhere."""

@@ -1,0 +1,83 @@
+"""What is wrong with a file that is to be imported, told with its name, the place, and the remedy."""
+
+import errno
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+
+_SHOWN_CHARACTERS: Final = 120
+
+
+class Malformed(Exception):
+    """What is wrong with a piece of text or a value, told by who does not know in which file and line it stands."""
+
+    def __init__(self, why: str, next_step: str) -> None:
+        super().__init__(why, next_step)
+        self.why: Final = why
+        self.next_step: Final = next_step
+
+
+class SourceError(QuarterdeckError):
+    """A file cannot be imported as it is."""
+
+    def __init__(self, what: str, why: str, next_step: str, code: ErrorCode = ErrorCode.INVALID_ARGUMENT) -> None:
+        super().__init__(code, what, why, next_step, retryable=False)
+        self.args = (what, why, next_step, code)
+
+
+def bad_line(path: Path, line: int, raw: bytes, fault: Malformed) -> SourceError:
+    """A line counted from 1, and what stands in it."""
+    return SourceError(f"{path} line {line} cannot be imported", f"{fault.why}, in `{shown(raw)}`", fault.next_step)
+
+
+def bad_row(path: Path, row: int, fault: Malformed) -> SourceError:
+    """A row of a table, counted from 1."""
+    return SourceError(f"{path} row {row} cannot be imported", fault.why, fault.next_step)
+
+
+def bad_file(path: Path, why: str, next_step: str) -> SourceError:
+    return SourceError(f"{path} cannot be imported", why, next_step)
+
+
+@contextmanager
+def told_with(path: Path, why: str, next_step: str) -> Generator[None]:
+    """What the system says about a file is told as it is; what a library says about its content goes after `why`.
+
+    pyarrow raises `OSError` for both; only the system's has a number.
+    """
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise SourceError(
+            f"{path} cannot be imported", "there is no such file", "check the spelling", ErrorCode.NOT_FOUND
+        ) from error
+    except IsADirectoryError as error:
+        raise bad_file(path, "it is a folder", "name the files in it") from error
+    except OSError as error:
+        if error.errno is None:
+            raise bad_file(path, f"{why} ({_first_line(error)})", next_step) from error
+        raise SourceError(
+            f"{path} cannot be read",
+            error.strerror or errno.errorcode.get(error.errno, str(error.errno)),
+            "check the file, its permissions and the disk",
+            ErrorCode.UNAVAILABLE,
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+def shown(raw: bytes) -> str:
+    """Bytes of a file for a message: not too many, and nothing that a terminal would obey.
+
+    >>> shown(b"up 1\\xff\\x1b[2J")
+    'up 1\\\\xff\\\\x1b[2J'
+    """
+    text = raw[: 4 * _SHOWN_CHARACTERS].decode(errors="backslashreplace")
+    cut = text[:_SHOWN_CHARACTERS]
+    printable = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in cut)
+    return printable if len(text) <= _SHOWN_CHARACTERS else f"{printable}..."
