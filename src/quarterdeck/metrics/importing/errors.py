@@ -8,7 +8,9 @@ from typing import Final
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 
-_SHOWN_CHARACTERS: Final = 120
+_LINE_CHARACTERS: Final = 120
+_WHY_CHARACTERS: Final = 1000
+"""A reason may hold a name from the file, or the names of all its columns."""
 
 
 class Malformed(Exception):
@@ -30,16 +32,18 @@ class SourceError(QuarterdeckError):
 
 def bad_line(path: Path, line: int, raw: bytes, fault: Malformed) -> SourceError:
     """A line counted from 1, and what stands in it."""
-    return SourceError(f"{path} line {line} cannot be imported", f"{fault.why}, in `{shown(raw)}`", fault.next_step)
+    what = f"{path} line {line} cannot be imported"
+    return SourceError(what, f"{_harmless(fault.why, _WHY_CHARACTERS)}, in `{shown(raw)}`", fault.next_step)
 
 
 def bad_row(path: Path, row: int, fault: Malformed) -> SourceError:
     """A row of a table, counted from 1."""
-    return SourceError(f"{path} row {row} cannot be imported", fault.why, fault.next_step)
+    what = f"{path} row {row} cannot be imported"
+    return SourceError(what, _harmless(fault.why, _WHY_CHARACTERS), fault.next_step)
 
 
 def bad_file(path: Path, why: str, next_step: str) -> SourceError:
-    return SourceError(f"{path} cannot be imported", why, next_step)
+    return SourceError(f"{path} cannot be imported", _harmless(why, _WHY_CHARACTERS), next_step)
 
 
 @contextmanager
@@ -77,7 +81,10 @@ def shown(raw: bytes) -> str:
     >>> shown(b"up 1\\xff\\x1b[2J")
     'up 1\\\\xff\\\\x1b[2J'
     """
-    text = raw[: 4 * _SHOWN_CHARACTERS].decode(errors="backslashreplace")
-    cut = text[:_SHOWN_CHARACTERS]
+    return _harmless(raw[: 4 * _LINE_CHARACTERS].decode(errors="backslashreplace"), _LINE_CHARACTERS)
+
+
+def _harmless(text: str, character_count: int) -> str:
+    cut = text[:character_count]
     printable = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in cut)
-    return printable if len(text) <= _SHOWN_CHARACTERS else f"{printable}..."
+    return printable if len(text) <= character_count else f"{printable}..."

@@ -29,8 +29,8 @@ def is_text(kind: Any) -> bool:
 
 
 def is_label(kind: Any) -> bool:
-    """Whether a value of this type can be the value of a label: text, whole numbers, true and false."""
-    return is_text(kind) or bool(_types.is_integer(kind) or _types.is_boolean(kind))
+    """Whether a value of this type can be the value of a label: text, whole numbers, true and false, nothing."""
+    return is_text(kind) or bool(_types.is_integer(kind) or _types.is_boolean(kind) or _types.is_null(kind))
 
 
 def is_map(kind: Any) -> bool:
@@ -51,6 +51,8 @@ class CodedColumn(Protocol):
 
 def numbered(column: Any) -> tuple[I64, Any]:
     """For each row 0 where it is null, else one more than the place of its value; and the values by place."""
+    if _types.is_null(column.type):
+        column = column.cast(_arrow.string())
     encoded = column if _types.is_dictionary(column.type) else column.dictionary_encode()
     places = encoded.indices.cast(_arrow.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
     return places + 1, encoded.dictionary
@@ -99,15 +101,17 @@ class JsonLabels:
         return [[] if text is None else _from_json(text, self._name) for text in texts]
 
 
+class _JsonObject(list[tuple[str, Any]]):
+    """Pairs and not a dictionary: a name that stands twice is to be seen."""
+
+
 def _from_json(text: str, name: str) -> Pairs | Malformed:
     try:
-        # Pairs and not a dictionary: a name that stands twice is to be seen.
-        found: Any = json.loads(text, object_pairs_hook=tuple)
-        pairs: Any = found if isinstance(found, tuple) else [("", None)]
-        if all(isinstance(value, str) for _, value in pairs):
+        pairs: object = json.loads(text, object_pairs_hook=_JsonObject)
+        if isinstance(pairs, _JsonObject) and all(isinstance(value, str) for _, value in pairs):
             if "\\u" in text:
                 "".join(part for pair in pairs for part in pair).encode()  # half a surrogate pair is no text
-            return list(pairs)
+            return pairs
     except (ValueError, RecursionError):
         pass
     return Malformed(f"column {name!r} has `{text[:60]}`, which is no JSON object of strings", _NEXT_JSON)
@@ -120,7 +124,7 @@ class MapLabels:
         offsets: I64 = column.offsets.cast(_arrow.int64()).to_numpy()
         nulls = column.is_null().to_numpy(zero_copy_only=False)
         self._starts: Final = offsets[:-1]
-        self._lengths: Final = np.where(nulls, 0, np.diff(offsets))
+        self._lengths: Final[I64] = np.where(nulls, 0, np.diff(offsets))
         self._names, self._name_texts = numbered(column.keys)
         self._items, self._item_texts = numbered(column.items)
         self.codes, self.size = self._number()
@@ -140,7 +144,7 @@ class MapLabels:
     def pairs_at(self, rows: I64) -> list[Pairs | Malformed]:
         lengths = self._lengths[rows]
         bounds = totals_before(lengths)
-        labels: I64 = np.repeat(self._starts[rows] - bounds[:-1], lengths) + np.arange(bounds[-1])
+        labels: I64 = np.repeat(self._starts[rows] - bounds[:-1], lengths) + np.arange(int(bounds[-1]), dtype=np.int64)
         names = _texts_at(self._names[labels], self._name_texts)
         values = _texts_at(self._items[labels], self._item_texts)
         pairs = [None if value is None else (name or "", value) for name, value in zip(names, values, strict=True)]
