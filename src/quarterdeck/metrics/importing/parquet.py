@@ -61,10 +61,10 @@ class ParquetReader:
                 self._footer: Final[Any] = file.metadata
                 schema = file.schema_arrow
             check_schema(path, schema, mapping)
-        self._columns: Final = sorted({column for column, _ in mapping.needed()})
-        self._texts: Final = [name for name in self._columns if is_text(schema.field(name).type)]
-        has_map = any(is_map(schema.field(name).type) for name in self._columns)
-        self._batch_rows: Final = _MAP_ROWS if has_map else _rows_of(self._footer, frozenset(self._columns))
+            self._columns: Final = sorted({column for column, _ in mapping.needed()})
+            self._texts: Final = [name for name in self._columns if is_text(schema.field(name).type)]
+            has_map = any(is_map(schema.field(name).type) for name in self._columns)
+            self._batch_rows: Final = _MAP_ROWS if has_map else _rows_of(self._footer)
         self._rows_read = 0
 
     @property
@@ -75,7 +75,7 @@ class ParquetReader:
     def read_bytes(self) -> int:
         """By the share of rows: columns are read from many places of the file."""
         rows: int = self._footer.num_rows
-        return self._size_bytes * self._rows_read // rows if rows else self._size_bytes
+        return self._size_bytes * min(self._rows_read, rows) // rows if rows > 0 else self._size_bytes
 
     @property
     def metadata(self) -> Mapping[str, MetricMetadata]:
@@ -140,15 +140,12 @@ def _batch_of(parts: list[tuple[Any, Any, Any]], places: Places) -> SampleBatch:
     return SampleBatch(places.labels(), series, timestamps, values)
 
 
-def _rows_of(footer: Any, columns: frozenset[str]) -> int:
-    """How many rows to read at once: as many as a batch has, or fewer if they are wide."""
-    groups = [footer.row_group(at) for at in range(footer.num_row_groups)]
-    size_bytes = sum(
-        column.total_uncompressed_size
-        for group in groups
-        for column in (group.column(at) for at in range(group.num_columns))
-        if column.path_in_schema in columns
-    )
+def _rows_of(footer: Any) -> int:
+    """How many rows to read at once: as many as a batch has, or fewer if they are wide.
+
+    All columns count, needed or not: to ask for those of one, pyarrow ends the process if the footer is damaged.
+    """
+    size_bytes = sum(footer.row_group(at).total_byte_size for at in range(footer.num_row_groups))
     return max(1, min(BATCH_SAMPLES, footer.num_rows * _BATCH_BYTES // max(1, size_bytes)))
 
 
