@@ -60,10 +60,15 @@ _LEADING_ZEROS: Final = np.uint64(int.from_bytes(b"0.000000", "little"))
 
 
 @part_of_kernel
+def _signed(number: np.uint64) -> int:
+    return np.int64(number)  # pyright: ignore[reportReturnType] - to compiled code they are the same
+
+
+@part_of_kernel
 def write_float(out: Bytes, position: int, bits: np.uint64) -> int:
     """Write the float of these bits; the place after it."""
     fraction = bits & _FRACTION
-    exponent = np.int64((bits >> _FRACTION_BITS) & _EXPONENT)
+    exponent = _signed((bits >> _FRACTION_BITS) & _EXPONENT)
     if exponent == 0x7FF and fraction != _ZERO:
         return _write_whole_text(out, position, _NOT_A_NUMBER)
     negative = (bits >> _SIGN_BIT) != _ZERO
@@ -86,7 +91,7 @@ def write_float(out: Bytes, position: int, bits: np.uint64) -> int:
             count = least + 1 if whole >= _TENS[least] else least
             _write_digits(out, position, whole, count)
             return position + count
-    digits, tens = _shortest(significand, power, fraction == _ZERO and exponent > 1)
+    digits, tens = _shortest(significand, power, bool(fraction == _ZERO) and exponent > 1)
     return _write_decimal(out, position, digits, tens)
 
 
@@ -224,7 +229,7 @@ def _without_zeros(out: Bytes, end: int) -> int:
     last = np.uint64(end) - _ONE
     while out[last] == 48:
         last -= _ONE
-    return np.int64(last + _ONE)
+    return _signed(last + _ONE)
 
 
 @part_of_kernel

@@ -4,6 +4,7 @@ An answer may be large: it comes as chunks of bytes, made as they are asked for,
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -13,6 +14,7 @@ from quarterdeck.metrics.api.json_text import LabelTexts, json_bytes
 from quarterdeck.metrics.api.numbers import show_seconds
 from quarterdeck.metrics.api.samples import chunks_of
 from quarterdeck.metrics.promql.blocks import I64, Bool, SeriesBlock, are_histograms, totals_before
+from quarterdeck.metrics.promql.floats import show_float
 from quarterdeck.metrics.promql.result import Result, Scalar, String, Value, Vector
 
 LEAST_BYTES: Final = 64 * 1024
@@ -60,13 +62,18 @@ def _kind(value: Value) -> bytes:
 def _value(value: Value) -> Iterator[bytes]:
     match value:
         case Scalar(time_ms=time_ms, value=number):
-            return chunks_of([b""], np.array([0, 1]), np.array([time_ms]), np.array([number]))
+            return iter([_pair(time_ms, show_float(number))])
         case String(time_ms=time_ms, value=text):
-            return iter([b"[%s,%s]" % (show_seconds(time_ms).encode(), json_bytes(text))])
+            return iter([_pair(time_ms, text)])
         case Vector():
             return _vector(value)
         case SeriesBlock():
             return _matrix(value)
+
+
+def _pair(time_ms: int, text: str) -> bytes:
+    """A scalar or a string, whose numbers Prometheus writes in another way: never with an exponent or with zeros."""
+    return f"[{show_float(time_ms / 1000)},".encode() + json_bytes(text) + b"]"
 
 
 def _vector(vector: Vector) -> Iterator[bytes]:
@@ -136,7 +143,8 @@ def _batches(rows: int, histogram_offsets: I64 | None) -> Iterator[tuple[int, in
     while low < rows:
         high = min(low + _ROWS, rows)
         if histogram_offsets is not None:
-            fitting = int(np.searchsorted(histogram_offsets, histogram_offsets[low] + _HISTOGRAMS))
+            most = int(histogram_offsets[low]) + _HISTOGRAMS
+            fitting = int(np.searchsorted(histogram_offsets, most))
             high = max(low + 1, min(high, fitting))
         yield low, high
         low = high
@@ -153,7 +161,7 @@ def _histogram_lists(block: SeriesBlock, low: int, high: int) -> list[bytes]:
         b"[%s,%s]" % (show_seconds(time_ms).encode(), text)
         for time_ms, text in zip(times, histogram_texts(found), strict=True)
     ]
-    lists = [b",".join(shown[start:end]) for start, end in zip(offsets, offsets[1:], strict=False)]
+    lists = [b",".join(shown[start:end]) for start, end in pairwise(offsets)]
     return [b',"histograms":[%s]' % one if one else b"" for one in lists]
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from quarterdeck.metrics.api.decimals import Bytes, U64, write_float, write_text, write_whole, write_word
+from quarterdeck.metrics.api.decimals import U64, Bytes, write_float, write_text, write_whole, write_word
 from quarterdeck.metrics.promql.blocks import F64, I64, totals_before
 from quarterdeck.metrics.promql.kernels.compile import given, kernel, part_of_kernel, warms
 
@@ -121,7 +121,7 @@ def chunks_of(texts: Sequence[bytes], offsets: I64, timestamps: I64, values: F64
     """For each series its text and then its samples, which lie from one of the `offsets` to the next.
 
     >>> b"".join(chunks_of([b"a:", b" b:"], np.array([0, 2, 3]), np.array([0, 1500, -50]), np.array([1.0, 0.5, 1e21])))
-    b'a:[0,"1"],[1.5,"0.5"] b:[-0.050,"1e+21"]'
+    b'a:[0,"1"],[1.500,"0.5"] b:[-0.050,"1e+21"]'
     """
     joined = given(np.frombuffer(b"".join(texts), np.uint8))
     text_offsets = given(totals_before(np.array([len(text) for text in texts], np.int64)))
@@ -132,9 +132,7 @@ def chunks_of(texts: Sequence[bytes], offsets: I64, timestamps: I64, values: F64
     bits = given(values).view(np.uint64)
     row, sample = 0, int(offsets[0])
     while row < len(texts):
-        written, row, sample = _fill(
-            out, joined, text_offsets, given_offsets, given_times, bits, *known, row, sample
-        )
+        written, row, sample = _fill(out, joined, text_offsets, given_offsets, given_times, bits, *known, row, sample)
         yield out[:written].tobytes()
 
 

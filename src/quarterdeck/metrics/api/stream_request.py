@@ -1,0 +1,109 @@
+"""The body of a request for a stream: `{"s": "e-1h", "e": "now", "q": "sum(rate(m[5m]))", "summary": false}`.
+
+`s` and `e` are where the range starts and ends: milliseconds since 1970 as a number or a text, RFC 3339, `now`, or a
+time before or after it (`now-1h`); the start may be counted from the end (`e-1h`). By default it is the last hour. The
+step comes from the length of the range.
+"""
+
+import json
+import math
+import re
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from quarterdeck.metrics.api.errors import BadRequest, invalid_parameter
+from quarterdeck.metrics.api.json_text import json_bytes
+from quarterdeck.metrics.api.parameters import check_steps
+from quarterdeck.metrics.api.times import MAX_TIME_MS, MIN_TIME_MS, rfc_3339_ms
+from quarterdeck.metrics.promql.errors import ParseError
+from quarterdeck.metrics.promql.syntax.ast import Span
+from quarterdeck.metrics.promql.syntax.durations import parse_duration_ms
+
+_HOUR_MS: Final = 3_600_000
+_STEPS_MS: Final = (
+    (1 * _HOUR_MS, 10_000),
+    (12 * _HOUR_MS, 60_000),
+    (24 * _HOUR_MS, 300_000),
+    (72 * _HOUR_MS, 1_200_000),
+)
+"""Up to which length of a range which step: some hundreds of points, as many as a chart can show."""
+_WHOLE: Final = re.compile(r"-?[0-9]{1,19}")
+_RELATIVE: Final = re.compile(r"(now|e)(?:([+-])(.+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRequest:
+    """What is to be streamed."""
+
+    query: str
+    start_ms: int
+    end_ms: int
+    step_ms: int
+    summary: bool
+    """One frame a series instead of its samples."""
+
+
+def parse_stream_request(body: bytes, now_ms: int) -> StreamRequest:
+    """What a body asks for; BadRequest when it makes no sense, ParseError when it has no query.
+
+    >>> parse_stream_request(b'{"q": "up", "e": 7200000}', 0)
+    StreamRequest(query='up', start_ms=3600000, end_ms=7200000, step_ms=10000, summary=False)
+    """
+    members = _members(body)
+    query, summary = members.get("q", ""), members.get("summary", False)
+    if not isinstance(query, str):
+        raise invalid_parameter("q", "it is no text")
+    if not isinstance(summary, bool):
+        raise invalid_parameter("summary", "it is neither true nor false")
+    end_ms = _time_ms("e", members.get("e", "now"), {"now": now_ms})
+    start_ms = _time_ms("s", members.get("s", "e-1h"), {"now": now_ms, "e": end_ms})
+    if end_ms < start_ms:
+        raise invalid_parameter("e", "end timestamp must not be before start time")
+    step_ms = step_for_ms(end_ms - start_ms)
+    check_steps(start_ms, end_ms, step_ms)
+    if not query:
+        raise ParseError("no expression found in input", query, Span(0, 0))
+    return StreamRequest(query, start_ms, end_ms, step_ms, summary)
+
+
+def step_for_ms(length_ms: int) -> int:
+    """The step that suits the length of a range.
+
+    >>> step_for_ms(3_600_000), step_for_ms(3_600_001), step_for_ms(30 * 86_400_000)
+    (10000, 60000, 3600000)
+    """
+    return next((step_ms for most_ms, step_ms in _STEPS_MS if length_ms <= most_ms), _HOUR_MS)
+
+
+def _members(body: bytes) -> dict[str, Any]:
+    try:
+        read: object = json.loads(body)
+    except (ValueError, RecursionError):
+        read = None
+    if not isinstance(read, dict):
+        raise BadRequest("the body is no JSON object", 'send {"q": "up", "s": "now-1h", "e": "now"}')
+    return cast("dict[str, Any]", read)
+
+
+def _time_ms(name: str, given: object, anchors: dict[str, int]) -> int:
+    time_ms = None
+    if isinstance(given, int | float) and not isinstance(given, bool):
+        time_ms = math.floor(given) if math.isfinite(given) else None
+    elif isinstance(given, str):
+        time_ms = int(given) if _WHOLE.fullmatch(given) else rfc_3339_ms(given)
+        time_ms = _relative_ms(given, anchors) if time_ms is None else time_ms
+    if time_ms is None or not MIN_TIME_MS <= time_ms <= MAX_TIME_MS:
+        shown = json_bytes(given if not isinstance(given, float) or math.isfinite(given) else str(given)).decode()
+        raise invalid_parameter(name, f"cannot parse {shown[:100]} to a valid timestamp")
+    return time_ms
+
+
+def _relative_ms(text: str, anchors: dict[str, int]) -> int | None:
+    match = _RELATIVE.fullmatch(text)
+    if match is None or match[1] not in anchors:
+        return None
+    try:
+        distance_ms = parse_duration_ms(match[3]) if match[2] else 0
+    except ValueError:
+        return None
+    return anchors[match[1]] + (-distance_ms if match[2] == "-" else distance_ms)
