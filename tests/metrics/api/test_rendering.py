@@ -121,6 +121,23 @@ def test_a_series_may_have_values_and_histograms() -> None:
     )
 
 
+def test_many_series_of_floats_and_histograms_are_all_there() -> None:
+    rows, steps = 1500, 5
+    is_histogram = np.random.default_rng(1).random(rows * steps) < 0.9
+    nothing: Any = None
+    histograms = np.where(is_histogram, objects(HISTOGRAM), nothing)
+    labels = [(("row", f"{row:04d}"),) for row in range(rows)]
+    times, values = np.tile(np.arange(steps) * 1000, rows), np.arange(rows * steps).astype(np.float64)
+    shown = result(SeriesBlock(Axis.of(labels), np.arange(rows + 1) * steps, times, values, histograms))
+    assert [one["metric"]["row"] for one in shown] == [labels[row][0][1] for row in range(rows)]
+    assert [value for one in shown for _, value in one.get("values", [])] == [
+        str(row) for row in np.flatnonzero(~is_histogram)
+    ]
+    assert [time for one in shown for time, _ in one.get("histograms", [])] == (times[is_histogram] // 1000).tolist()
+    vector = result(Vector(0, tuple(labels), values[:rows], histograms[:rows]))
+    assert ["histogram" in one for one in vector] == is_histogram[:rows].tolist()
+
+
 def test_the_bounds_of_buckets_say_which_of_them_are_inside() -> None:
     two_sided = NativeHistogram(count=2, total=0, negative=((1, 1.0),), positive=((1, 1.0),))
     custom = NativeHistogram(schema=CUSTOM, count=3, total=9, positive=((0, 1.0), (1, 2.0)), custom_bounds=(5.0,))
