@@ -1,0 +1,40 @@
+"""A database whose transactions run in place, on the event loop: for the simulator, where there are no threads.
+
+It is not for a real process: while a transaction runs, nothing else does.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from sqlalchemy import Connection
+
+from quarterdeck.stores.database.sql import SqlDatabase
+
+T = TypeVar("T")
+
+
+class InlineDatabase:
+    """`port.Database`. Before and after a transaction others get their turn, as they would while a thread has it: so
+    whoever waits may be canceled before it began, or when it is committed already."""
+
+    def __init__(self, database: SqlDatabase) -> None:
+        self._database: Final = database
+
+    async def run(self, transaction: Callable[[Connection], T]) -> T:
+        return await self._in_turn(lambda: self._database.run(transaction))
+
+    async def read(self, transaction: Callable[[Connection], T]) -> T:
+        return await self._in_turn(lambda: self._database.read(transaction))
+
+    async def upgrade(self) -> None:
+        await self._in_turn(self._database.upgrade)
+
+    async def close(self) -> None:
+        self._database.close()
+
+    async def _in_turn(self, work: Callable[[], T]) -> T:
+        await asyncio.sleep(0)
+        result = work()
+        await asyncio.sleep(0)
+        return result

@@ -1,0 +1,56 @@
+"""A database by its URL: a file is SQLite, `postgresql://` is Postgres, and nothing else is possible.
+
+What was written may hold a password, so no error repeats it.
+"""
+
+from pathlib import Path
+
+from sqlalchemy import make_url
+from sqlalchemy.exc import ArgumentError
+
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.stores.database.options import DEFAULTS, DatabaseOptions
+from quarterdeck.stores.database.postgres import open_postgres
+from quarterdeck.stores.database.sql import SqlDatabase
+from quarterdeck.stores.database.sqlite import open_sqlite
+
+
+def open_database(url: str | Path, options: DatabaseOptions = DEFAULTS) -> SqlDatabase:
+    """`sqlite:///relative.db`, `sqlite:////absolute.db`, the path of a file, or `postgresql://user:password@host/name`.
+    Nothing is connected yet."""
+    if isinstance(url, Path):
+        return SqlDatabase(open_sqlite(url, options), options)
+    scheme, separator, rest = url.partition("://")
+    match scheme if separator else "":
+        case "":
+            return SqlDatabase(open_sqlite(_file(url), options), options)
+        case "sqlite":
+            if not rest.startswith("/"):
+                raise _refused("sqlite://", "two slashes are followed by no third one, so that it names no file")
+            return SqlDatabase(open_sqlite(_file(rest[1:]), options), options)
+        case "postgresql":
+            try:
+                parsed = make_url(url)
+            except (ArgumentError, ValueError):
+                raise _refused("postgresql://…", "it cannot be taken apart") from None
+            return SqlDatabase(open_postgres(parsed, options), options)
+        case _:
+            raise _refused(f"{scheme}://…", "there is no such kind of database here")
+
+
+def _file(path: str) -> Path:
+    if not path or path.startswith(":memory:"):
+        raise _refused(repr(path), "a database needs a file, which all its connections share")
+    if "?" in path:
+        raise _refused("a path with `?`", "SQLite takes no options in its URL")
+    return Path(path)
+
+
+def _refused(shown: str, why: str) -> QuarterdeckError:
+    return QuarterdeckError(
+        ErrorCode.INVALID_ARGUMENT,
+        f"{shown} is not the URL of a database",
+        why,
+        "use the path of a file, sqlite:///path/to/file.db or postgresql://user:password@host/name, where a password "
+        "has its special characters percent-encoded",
+    )

@@ -1,0 +1,97 @@
+"""A database that blocks: for programs without an event loop, and what `threaded` and `inline` are made of.
+
+It may be used from several threads. Those that write wait for each other here, before they would in the database.
+"""
+
+import random
+import threading
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from quarterdeck.stores.database.backend import Backend, Verdict
+from quarterdeck.stores.database.failures import DatabaseClosedError, always_late, none_free, translated
+from quarterdeck.stores.database.options import DEFAULTS, DatabaseOptions
+from quarterdeck.stores.database.schema import bring_up_to_date, is_up_to_date
+
+T = TypeVar("T")
+
+
+class SqlDatabase:
+    """Transactions with retries, and errors that say what happened. `port.Database` says what each method promises."""
+
+    def __init__(
+        self, backend: Backend, options: DatabaseOptions = DEFAULTS, chance: Callable[[], float] = random.random
+    ) -> None:
+        self.place: Final = backend.place
+        self.readers: Final = options.readers
+        self._backend: Final = backend
+        self._options: Final = options
+        self._chance: Final = chance
+        self._closed: Final = threading.Event()
+
+    def __repr__(self) -> str:
+        return f"SqlDatabase({self.place})"
+
+    def run(self, transaction: Callable[[Connection], T]) -> T:
+        return self._tried(self._backend.writer, transaction)
+
+    def read(self, transaction: Callable[[Connection], T]) -> T:
+        return self._tried(self._backend.reader, transaction)
+
+    def upgrade(self) -> None:
+        if self.read(lambda connection: is_up_to_date(connection, self.place)):
+            return
+
+        def change(connection: Connection) -> None:
+            self._backend.lock_schema(connection)
+            if not is_up_to_date(connection, self.place):
+                bring_up_to_date(connection)
+
+        self._tried(self._backend.upgrader, change)
+
+    def close(self) -> None:
+        """Ends what waits to be tried again, and closes the connections that nobody uses; the others when they end."""
+        self._closed.set()
+        self._backend.reader.dispose()
+        self._backend.writer.dispose()
+
+    def _tried(self, engine: Engine, transaction: Callable[[Connection], T]) -> T:
+        attempt = 0
+        while not self._closed.is_set():
+            attempt += 1
+            try:
+                return self._once(engine, transaction)
+            except _LostRace as lost:
+                if attempt == self._options.attempts:
+                    raise always_late(self.place, attempt, lost.error) from lost.error
+            self._closed.wait(self._options.backoff.delay_s(attempt, self._chance()))
+        raise DatabaseClosedError(self.place)
+
+    def _once(self, engine: Engine, transaction: Callable[[Connection], T]) -> T:
+        committing = False
+        try:
+            with engine.connect() as connection, connection.begin():
+                result = transaction(connection)
+                committing = True
+            return result  # noqa: TRY300 - leaving the block is what commits
+        except PoolTimeoutError as error:
+            raise none_free(self.place, self._options.pool_timeout_s) from error
+        except DBAPIError as error:
+            verdict = self._backend.judge(error)
+            if verdict is Verdict.LOST_RACE:
+                raise _LostRace(error) from error
+            reading = engine is self._backend.reader
+            ours = translated(error, verdict, self.place, reading=reading, committing=committing)
+            if ours is None:
+                raise
+            raise ours from error
+
+
+class _LostRace(Exception):
+    def __init__(self, error: DBAPIError) -> None:
+        super().__init__(error)
+        self.error: Final = error
