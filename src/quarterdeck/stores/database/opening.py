@@ -3,37 +3,46 @@
 What was written may hold a password, so no error repeats it.
 """
 
+import random
+from collections.abc import Callable
 from pathlib import Path
 
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.stores.database.backend import Backend
 from quarterdeck.stores.database.options import DEFAULTS, DatabaseOptions
 from quarterdeck.stores.database.postgres import open_postgres
 from quarterdeck.stores.database.sql import SqlDatabase
 from quarterdeck.stores.database.sqlite import open_sqlite
 
 
-def open_database(url: str | Path, options: DatabaseOptions = DEFAULTS) -> SqlDatabase:
+def open_database(
+    url: str | Path, options: DatabaseOptions = DEFAULTS, chance: Callable[[], float] = random.random
+) -> SqlDatabase:
     """`sqlite:///relative.db`, `sqlite:////absolute.db`, the path of a file, or `postgresql://user:password@host/name`.
-    Nothing is connected yet."""
+    Nothing is connected yet. `chance` spreads out those who try again."""
+    return SqlDatabase(_opened(url, options), options, chance)
+
+
+def _opened(url: str | Path, options: DatabaseOptions) -> Backend:
     if isinstance(url, Path):
-        return SqlDatabase(open_sqlite(url, options), options)
+        return open_sqlite(url, options)
     scheme, separator, rest = url.partition("://")
     match scheme if separator else "":
         case "":
-            return SqlDatabase(open_sqlite(_file(url), options), options)
+            return open_sqlite(_file(url), options)
         case "sqlite":
             if not rest.startswith("/"):
-                raise _refused("sqlite://", "two slashes are followed by no third one, so that it names no file")
-            return SqlDatabase(open_sqlite(_file(rest[1:]), options), options)
+                raise _refused("sqlite://…", "a third slash is missing, after which the path begins")
+            return open_sqlite(_file(rest[1:]), options)
         case "postgresql":
             try:
                 parsed = make_url(url)
             except (ArgumentError, ValueError):
                 raise _refused("postgresql://…", "it cannot be taken apart") from None
-            return SqlDatabase(open_postgres(parsed, options), options)
+            return open_postgres(parsed, options)
         case _:
             raise _refused(f"{scheme}://…", "there is no such kind of database here")
 

@@ -5,7 +5,8 @@ It may be used from several threads. Those that write wait for each other here, 
 
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Final, TypeVar
 
 from sqlalchemy import Connection, Engine
@@ -31,7 +32,9 @@ class SqlDatabase:
         self._backend: Final = backend
         self._options: Final = options
         self._chance: Final = chance
+        self._lock: Final = threading.Lock()
         self._closed: Final = threading.Event()
+        self._under_way = 0
 
     def __repr__(self) -> str:
         return f"SqlDatabase({self.place})"
@@ -54,22 +57,45 @@ class SqlDatabase:
         self._tried(self._backend.upgrader, change)
 
     def close(self) -> None:
-        """Ends what waits to be tried again, and closes the connections that nobody uses; the others when they end."""
-        self._closed.set()
-        self._backend.reader.dispose()
-        self._backend.writer.dispose()
+        """Takes nothing new and ends what waits to be tried again. Connections are closed now, or by the last
+        transaction that is under way when it ends."""
+        with self._lock:
+            self._closed.set()
+            in_use = self._under_way > 0
+        if not in_use:
+            self._disconnect()
 
     def _tried(self, engine: Engine, transaction: Callable[[Connection], T]) -> T:
-        attempt = 0
-        while not self._closed.is_set():
-            attempt += 1
-            try:
-                return self._once(engine, transaction)
-            except _LostRace as lost:
-                if attempt == self._options.attempts:
-                    raise always_late(self.place, attempt, lost.error) from lost.error
-            self._closed.wait(self._options.backoff.delay_s(attempt, self._chance()))
-        raise DatabaseClosedError(self.place)
+        with self._in_use():
+            attempt = 0
+            while not self._closed.is_set():
+                attempt += 1
+                try:
+                    return self._once(engine, transaction)
+                except _LostRace as lost:
+                    if attempt == self._options.attempts:
+                        raise always_late(self.place, attempt, lost.error) from lost.error
+                self._closed.wait(self._options.backoff.delay_s(attempt, self._chance()))
+            raise DatabaseClosedError(self.place)
+
+    @contextmanager
+    def _in_use(self) -> Generator[None]:
+        with self._lock:
+            if self._closed.is_set():
+                raise DatabaseClosedError(self.place)
+            self._under_way += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._under_way -= 1
+                is_last = self._closed.is_set() and self._under_way == 0
+            if is_last:
+                self._disconnect()
+
+    def _disconnect(self) -> None:
+        self._backend.reader.dispose()
+        self._backend.writer.dispose()
 
     def _once(self, engine: Engine, transaction: Callable[[Connection], T]) -> T:
         committing = False

@@ -48,9 +48,7 @@ class ThreadedDatabase:
         self._closing = True
         try:
             async with asyncio.timeout(self._close_max_s):
-                under_way = [asyncio.wrap_future(future) for future in tuple(self._under_way)]
-                if under_way:
-                    await asyncio.wait(under_way)
+                await self._wait_ended()
                 await self._submit(self._writer, self._database.close)
         except TimeoutError:
             raise QuarterdeckError(
@@ -64,6 +62,14 @@ class ThreadedDatabase:
             self._writer.shutdown(wait=not self._under_way)
             self._readers.shutdown(wait=not self._under_way)
             self._database.close()
+
+    async def _wait_ended(self) -> None:
+        """Until all that is under way has ended, also what nobody else waits for any more."""
+        ends = [asyncio.wrap_future(future) for future in tuple(self._under_way)]
+        for end in ends:
+            end.add_done_callback(_see)
+        if ends:
+            await asyncio.wait(ends)
 
     async def _in(self, threads: ThreadPoolExecutor, work: Callable[[], T]) -> T:
         if self._closing:
@@ -87,3 +93,9 @@ class ThreadedDatabase:
         self._under_way.add(future)
         future.add_done_callback(self._under_way.discard)
         return await asyncio.wrap_future(future)
+
+
+def _see(future: asyncio.Future[Any]) -> None:
+    """Its error is for whoever asked for the transaction; asyncio must not miss anybody here."""
+    if not future.cancelled():
+        future.exception()
