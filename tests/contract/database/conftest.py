@@ -24,13 +24,11 @@ def server(request: pytest.FixtureRequest) -> PostgresServer | None:
 
 
 @pytest.fixture
-def place(server: PostgresServer | None, tmp_path: Path) -> Iterator[Place]:
+def place(server: PostgresServer | None, tmp_path: Path) -> Place:
     """An empty database."""
     if server is None:
-        yield Place("sqlite", f"sqlite:///{tmp_path}/deep/down/catalog.db")
-        return
-    with server.new_database() as url:
-        yield Place("postgres", url)
+        return Place("sqlite", f"sqlite:///{tmp_path}/deep/down/catalog.db")
+    return Place("postgres", server.empty_database())
 
 
 @pytest.fixture
@@ -42,9 +40,8 @@ def counting(place: Place) -> Place:
 
 
 @pytest.fixture
-def postgres_place(postgres_server: PostgresServer) -> Iterator[Place]:
-    with postgres_server.new_database() as url:
-        yield Place("postgres", url)
+def postgres_place(postgres_server: PostgresServer) -> Place:
+    return Place("postgres", postgres_server.empty_database())
 
 
 @pytest.fixture

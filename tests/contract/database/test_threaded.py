@@ -132,6 +132,28 @@ def test_closing_waits_for_what_was_asked_for(counting: Place) -> None:
     assert now(counting) == 2
 
 
+def test_closing_waits_for_a_read_too(counting: Place) -> None:
+    async def scenario() -> None:
+        database = ThreadedDatabase(open_database(counting.url))
+        begun, release = threading.Event(), threading.Event()
+
+        def read(connection: Connection) -> int:
+            begun.set()
+            assert release.wait(20)
+            return value(connection)
+
+        reading = asyncio.create_task(database.read(read))
+        await asyncio.to_thread(begun.wait, 20)
+        closing = asyncio.create_task(database.close())
+        await asyncio.wait([closing], timeout=0.05)
+        assert not closing.done()
+        release.set()
+        await closing
+        assert await reading == 0
+
+    run(scenario)
+
+
 def test_what_fails_while_it_is_closed_fails_for_whoever_asked(counting: Place) -> None:
     async def scenario() -> None:
         database = ThreadedDatabase(open_database(counting.url))

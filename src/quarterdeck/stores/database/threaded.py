@@ -31,7 +31,6 @@ class ThreadedDatabase:
         self._readers: Final = ThreadPoolExecutor(database.readers, "database-reader")
         self._under_way: Final[set[Future[Any]]] = set()
         self._closing = False
-        self._given_up = False
 
     async def run(self, transaction: Callable[[Connection], T]) -> T:
         return await self._in(self._writer, lambda: self._database.run(transaction))
@@ -58,10 +57,9 @@ class ThreadedDatabase:
                 "what they do is committed or not, each as a whole; look at the disk or the server they wait for",
             ) from None
         finally:
-            self._given_up = True  # what has not begun in its thread will not
+            self._database.close()  # what has not begun in its thread will not
             self._writer.shutdown(wait=not self._under_way)
             self._readers.shutdown(wait=not self._under_way)
-            self._database.close()
 
     async def _wait_ended(self) -> None:
         """Until all that is under way has ended, also what nobody else waits for any more."""
@@ -84,12 +82,7 @@ class ThreadedDatabase:
         return await self._submit(threads, work)
 
     async def _submit(self, threads: ThreadPoolExecutor, work: Callable[[], T]) -> T:
-        def work_unless_given_up() -> T:
-            if self._given_up:
-                raise DatabaseClosedError(self._database.place)
-            return work()
-
-        future = threads.submit(work_unless_given_up)
+        future = threads.submit(work)
         self._under_way.add(future)
         future.add_done_callback(self._under_way.discard)
         return await asyncio.wrap_future(future)
