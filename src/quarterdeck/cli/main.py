@@ -204,6 +204,78 @@ def scan(
     raise typer.Exit(exit_code_of(lambda: run(access, order)))
 
 
+@app.command("import", short_help="Import metrics into the lake.")
+def import_metrics(
+    files: Annotated[
+        list[Path], typer.Argument(help="OpenMetrics (.om), Prometheus' text (.prom) or Parquet; also .gz and .zst.")
+    ],
+    format: Annotated[  # noqa: A002 - the word that people write
+        opt.MetricsFormat | None, typer.Option(help="What the files are.  [default: by the ends of their names]")
+    ] = None,
+    metric_column: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Parquet: the metric's name.  [default: metric]")
+    ] = None,
+    metric: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Parquet: the name for all rows, instead of a column.")
+    ] = None,
+    timestamp_column: Annotated[str, typer.Option(metavar="COLUMN", help="Parquet: the time.")] = "timestamp",
+    timestamp_unit: Annotated[
+        opt.TimestampUnit, typer.Option(help="Parquet: the unit of times that are plain numbers.")
+    ] = opt.TimestampUnit.MILLISECONDS,
+    value_column: Annotated[str, typer.Option(metavar="COLUMN", help="Parquet: the value.")] = "value",
+    label_column: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[LABEL=]COLUMN", help="Parquet: a column that is a label, as often as needed."),
+    ] = None,
+    labels_column: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Parquet: a column with all labels, a map or JSON.  [default: labels, without --label-column]",
+        ),
+    ] = None,
+    tenant: Annotated[str, typer.Option(help="Whose metrics they are.")] = "default",
+    shards: Annotated[
+        int | None,
+        typer.Option(min=1, max=64, help="Parts to store the series in, a power of two.  [default: by their number]"),
+    ] = None,
+    data_dir: Annotated[
+        Path, typer.Option(help="The folder of the crew: catalog and segments are below it.", file_okay=False)
+    ] = Path("quarterdeck-data"),
+    config: opt.ConfigFile = None,
+    settings: opt.Settings = None,
+) -> None:
+    """Import metrics into the lake.
+
+    The samples become Parquet files, sorted and sharded by series, that the crew queries and any other tool can read. It
+    works whether a crew is running or not; queries see the new samples as soon as this ends. A file is imported as a
+    whole or not at all, and the same file only once. Where the catalog and the segments are is a matter of the
+    coordinator's settings `database_url` and `lake_url`, or of --data-dir.
+
+    Examples:
+
+      quarterdeck import metrics.om
+
+    \b
+      quarterdeck import samples.parquet --metric cpu_seconds_total \\
+        --timestamp-column ts --value-column v --label-column host --label-column job
+
+      quarterdeck import metrics.om.gz --set database_url=postgresql://… --set lake_url=s3://lake/metrics
+    """
+    from quarterdeck.cli.importing import ImportOrder, mapping_of, run  # noqa: PLC0415 - loaded when it is needed
+
+    if shards is not None and shards & (shards - 1):
+        raise typer.BadParameter(f"{shards} is no power of two", param_hint="--shards")
+    try:
+        mapping = mapping_of(
+            metric_column, metric, timestamp_column, timestamp_unit, value_column, label_column or (), labels_column
+        )
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    order = ImportOrder(files, format, mapping, tenant, shards, data_dir, config, settings or ())
+    raise typer.Exit(exit_code_of(lambda: run(order)))
+
+
 @app.command(short_help="Ask PromQL, and see a chart, a table, JSON or CSV.")
 def query(
     query: Annotated[str, typer.Argument(help="PromQL, in quotes.", show_default=False)],

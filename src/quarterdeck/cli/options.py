@@ -51,6 +51,23 @@ class RowFormat(StrEnum):
     NDJSON = "ndjson"
 
 
+class MetricsFormat(StrEnum):
+    """What `import` reads."""
+
+    OPENMETRICS = "openmetrics"
+    PROMETHEUS = "prometheus"
+    PARQUET = "parquet"
+
+
+class TimestampUnit(StrEnum):
+    """Of times that are plain numbers."""
+
+    SECONDS = "s"
+    MILLISECONDS = "ms"
+    MICROSECONDS = "us"
+    NANOSECONDS = "ns"
+
+
 class QueryFormat(StrEnum):
     """How `query` shows an answer."""
 

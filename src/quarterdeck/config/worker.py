@@ -47,6 +47,14 @@ def _queue_places(settings: Mapping[str, Any]) -> int:
     return 2 * settings["slots"]
 
 
+def _leaf_memory_bytes(settings: Mapping[str, Any]) -> int:
+    return max(1, settings["memory_bytes"] // (2 * settings["slots"]))
+
+
+def _sample_memory_bytes(settings: Mapping[str, Any]) -> int:
+    return settings["memory_bytes"] // 8
+
+
 def _duckdb_memory_bytes(settings: Mapping[str, Any]) -> int:
     return max(1, settings["memory_bytes"] // (2 * settings["slots"]))
 
@@ -67,9 +75,9 @@ class WorkerSettings(ProcessSettings):
     """The machine this worker is on, as people and the crew's table know it. Two machines of one name look like one."""
     tenant: Text = "default"
     """Whose work this worker takes. Works of another tenant never come here, and wait if nobody else takes them."""
-    kinds: Kinds = (WorkKind.SEARCH,)
-    """The kinds of work this worker takes; this release executes `search` alone and refuses to start with another. A
-    kind that no worker takes waits until its query gives up."""
+    kinds: Kinds = (WorkKind.LEAF, WorkKind.SEARCH)
+    """The kinds of work this worker takes: `leaf` is for PromQL, `search` for scans; this release refuses to start with
+    another. A kind that no worker takes waits until its query gives up."""
     slots: Count = computed(cores, "the cores this process may use")
     """Works that run at the same time. Too low leaves cores idle; too high makes works compete for cores and memory."""
     queue_places: CountOrZero = computed(_queue_places, "twice `slots`")
@@ -121,6 +129,14 @@ class WorkerSettings(ProcessSettings):
     drain_max_s: SecondsOrZero = 300.0
     """Seconds that works may go on when the worker was told to stop. Too low throws away works that were nearly done;
     too high delays a restart, or an orchestrator loses patience and kills it."""
+    leaf_threads: Count = 1
+    """Threads of one PromQL work. Works run on `slots` of them already: more help a worker with few and large works."""
+    leaf_memory_bytes: Bytes = computed(_leaf_memory_bytes, "half of `memory_bytes`, divided by `slots`")
+    """Memory of one PromQL work; one that needs more fails. Too high lets `slots` works together use more than there
+    is, and the kernel kills the process."""
+    sample_memory_bytes: BytesOrZero = computed(_sample_memory_bytes, "an eighth of `memory_bytes`")
+    """Memory for samples that were read and may be asked for again. Too low reads and decodes the same files for every
+    query; too high leaves works too little."""
     duckdb_threads: Count = 2
     """Threads of one query in DuckDB. Too low makes a single query slow; too high makes `slots` queries compete for the
     cores."""

@@ -31,6 +31,7 @@ from quarterdeck.crew.harvest import Window
 from quarterdeck.crew.observers.journal import CoordinatorJournal, log_trouble
 from quarterdeck.crew.observers.metering import CoordinatorMeter, oldest_wait_s
 from quarterdeck.crew.observers.summaries import Summaries
+from quarterdeck.crew.observers.timelines import Timelines
 from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds
 from quarterdeck.crew.process.doors import Doors, Peers
 from quarterdeck.crew.process.guard import Guard
@@ -38,9 +39,17 @@ from quarterdeck.crew.process.lifecycle import EXIT_HURRIED, ForcedEnd, StopSign
 from quarterdeck.crew.process.status import status_router
 from quarterdeck.http.monitor import MonitorSources
 from quarterdeck.http.server import HttpServer
+from quarterdeck.metrics.catalog import Catalog
+from quarterdeck.metrics.promql.kernels.warm import warm
+from quarterdeck.metrics.promql.limits import Limits
+from quarterdeck.metrics.routes import metrics_router
+from quarterdeck.metrics.series_service import SeriesService
+from quarterdeck.metrics.service import MetricsService, QueryOptions
 from quarterdeck.scan.routes import scan_router
 from quarterdeck.scan.service import ScanService
 from quarterdeck.stores.data_folder import DataFolder
+from quarterdeck.stores.database.opening import open_database
+from quarterdeck.stores.database.threaded import ThreadedDatabase
 from quarterdeck.stores.disk import DiskBudget, DiskLimits
 from quarterdeck.stores.objects import ObjectStores, S3Options
 from quarterdeck.telemetry.exposition import render
@@ -66,6 +75,7 @@ class Coordinator:
         self._registry = CollectorRegistry()
         self._metrics = CoordinatorMetrics(self._registry)
         self._summaries = Summaries(self._clock)
+        self._timelines = Timelines(self._clock)
         self._stopping = False
         self._doors = Doors(guard)
         self._budget = DiskBudget(folder.folder("spool"), DiskLimits(settings.spool_limit_bytes))
@@ -94,7 +104,9 @@ class Coordinator:
             clock=self._clock,
             ids=self._ids,
             fetcher=self._fetcher,
-            observer=Observers[ev.Event, ef.Effect](self._meter, CoordinatorJournal(), self._summaries),
+            observer=Observers[ev.Event, ef.Effect](
+                self._meter, CoordinatorJournal(), self._summaries, self._timelines
+            ),
             on_trouble=log_trouble,
         )
         self._objects = ObjectStores(S3Options(**settings.s3.options()))
@@ -105,6 +117,15 @@ class Coordinator:
             window=Window(settings.window_works, max(1, settings.spool_limit_bytes // _SPOOL_SHARE)),
             wait_limit_s=settings.wait_limit_s,
         )
+        self._database = ThreadedDatabase(open_database(settings.database_url))
+        self._queries = MetricsService(
+            self._driver,
+            Catalog(self._database, settings.lake_url),
+            self._ids,
+            self._clock,
+            self._timelines,
+            _query_options(settings),
+        )
 
     async def run(self, signals: StopSignals, forced_end: ForcedEnd) -> int:
         """Lives until it is told to stop; the exit code."""
@@ -112,6 +133,10 @@ class Coordinator:
         self._guard.check("the HTTP server", settings.http_host)
         self._guard.check("the control port", settings.control_host)
         async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._database.close)
+            stack.callback(self._queries.end)
+            await self._database.upgrade()
+            await asyncio.to_thread(warm)
             await self._fetcher.start()
             stack.push_async_callback(self._fetcher.close)
             self._metrics.read_figures_from(self._figures)
@@ -132,6 +157,7 @@ class Coordinator:
         await signals.first.wait()
         self._stopping = True
         self._scans.close()
+        self._queries.close()
         forced_end.arm(settings.shutdown_grace_s + settings.shutdown_max_s)
         second = asyncio.create_task(signals.second.wait(), name="second signal")
         quiet = asyncio.create_task(self._wait_quiet(), name="wait for queries")
@@ -148,8 +174,12 @@ class Coordinator:
 
     async def _wait_quiet(self) -> None:
         """No query is open, and every answer has been sent: a client may still read what its query has brought."""
-        while next(self._machine.ledger.queries(), None) is not None or self._scans.open_answers:  # noqa: ASYNC110
+        while self._is_busy():  # noqa: ASYNC110
             await asyncio.sleep(_POLL_QUERIES_S)
+
+    def _is_busy(self) -> bool:
+        is_asked = next(self._machine.ledger.queries(), None) is not None
+        return is_asked or bool(self._scans.open_answers) or bool(self._queries.open_answers)
 
     # Wiring
 
@@ -174,6 +204,7 @@ class Coordinator:
         routers = [
             status_router(self._driver, self._summaries, self._clock, settings.coordinator_id),
             scan_router(self._scans),
+            metrics_router(self._queries, SeriesService(self._queries, self._driver, self._ids)),
         ]
         address = (settings.http_host, settings.http_port)
         return await self._doors.open_http(stack, address, "Quarterdeck", sources, routers=routers)
@@ -201,6 +232,9 @@ class Coordinator:
             "workers": len(sessions),
             "workers_accepting": states[WorkerState.ACCEPTING],
             "slots": sum(session.worker.slots for session in sessions),
+            "queries_running": self._queries.admission.running,
+            "queries_queued": self._queries.admission.depth,
+            "oldest_query_age_s": round(self._queries.admission.oldest_s, 3),
         }
 
     def _figures(self) -> CoordinatorFigures:
@@ -226,3 +260,16 @@ class Coordinator:
             checksum_mismatches=self._fetcher.counters[FetchFailure.CHECKSUM_MISMATCH],
             results_dropped=counters["results_dropped"],
         )
+
+
+def _query_options(settings: CoordinatorSettings) -> QueryOptions:
+    return QueryOptions(
+        timeout_s=settings.query_timeout_s,
+        at_once=settings.queries_at_once,
+        wait_limit_s=settings.wait_limit_s,
+        lookback_ms=round(settings.query_lookback_s * 1000),
+        limits=Limits(memory_bytes=settings.query_memory_bytes),
+        max_samples=settings.query_max_samples,
+        max_series=settings.query_max_series,
+        result_bytes=max(1, settings.spool_limit_bytes // _SPOOL_SHARE),
+    )

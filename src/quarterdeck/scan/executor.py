@@ -6,9 +6,7 @@ The files stay pinned until the artifact is finished. Nothing is left of a scan 
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
@@ -20,15 +18,13 @@ from quarterdeck.crew.artifacts.spool import ArtifactSpool
 from quarterdeck.crew.artifacts.writer import ArtifactWriter
 from quarterdeck.crew.cancel import CancelToken
 from quarterdeck.crew.executors import Execution
+from quarterdeck.crew.inputs import opened_files
 from quarterdeck.engines.duckdb_scan import DuckDbScanner, Rows
 from quarterdeck.engines.scan_file import ScanFile
 from quarterdeck.scan.model import ScanTask, decode_task
-from quarterdeck.stores.objects import ObjectRef
 from quarterdeck.stores.parquet_cache import ParquetCache
 
 _arrow: Any = pyarrow
-_OPEN_AT_ONCE: Final = 8
-"""How many files of one scan are downloaded side by side. More fill a fast network; fewer are fairer to other scans."""
 _OPENED: Final = 0.5
 """The progress of a scan whose files are all here: how long it still takes nobody knows."""
 
@@ -54,7 +50,13 @@ class ScanExecutor:
 
     async def execute(self, execution: Execution) -> Artifact:
         task = decode_task(execution.spec.payload)
-        async with self._opened(task.files, execution) as files:
+
+        def tell(opened: int) -> None:
+            execution.progress(_OPENED * opened / len(task.files))
+
+        async with opened_files(self._cache, task.files, on_opened=tell) as paths:
+            found = zip(paths, task.files, strict=True)
+            files = [ScanFile(path.absolute(), ref.url) for path, ref in found if path is not None]
             began_s = time.monotonic()
             outcome = Outcome.FAILED
             try:
@@ -81,26 +83,6 @@ class ScanExecutor:
         with self._scanner.scan("SELECT 1", (), CancelToken()) as rows:
             list(rows)
         self._scanner.warm_up()
-
-    @asynccontextmanager
-    async def _opened(self, refs: Sequence[ObjectRef], execution: Execution) -> AsyncGenerator[list[ScanFile]]:
-        """All the files, or the first error of one of them."""
-        paths: dict[int, Path] = {}
-        async with AsyncExitStack() as stack:
-            left = iter(enumerate(refs))
-
-            async def open_one_after_the_other() -> None:
-                for index, ref in left:
-                    paths[index] = await stack.enter_async_context(self._cache.open(ref))
-                    execution.progress(_OPENED * len(paths) / len(refs))
-
-            try:
-                async with asyncio.TaskGroup() as group:
-                    for _ in refs[:_OPEN_AT_ONCE]:
-                        group.create_task(open_one_after_the_other())
-            except BaseExceptionGroup as errors:
-                raise errors.exceptions[0] from errors
-            yield [ScanFile(paths[index].absolute(), ref.url) for index, ref in enumerate(refs)]
 
     # In a thread
 

@@ -113,7 +113,8 @@ def check_unchanged(ref: ObjectRef, path: Path) -> None:
         found = path.stat()
     except FileNotFoundError as error:
         raise not_found(ref.url) from error
-    if local_version(found.st_size, found.st_mtime_ns // 1000) != ref.version:
+    version = local_version(found.st_size, found.st_mtime_ns // 1000)
+    if not ref.is_met_by(ObjectRef(ref.url, found.st_size, version)):
         raise changed(ref.url)
 
 

@@ -134,6 +134,10 @@ class DiskBudget:
             if entry is not None:
                 self._used(entry)
 
+    def __contains__(self, key: str) -> bool:
+        """Whether it is here now; the next moment it may have been evicted."""
+        return key in self._entries
+
     def pin(self, key: str) -> Pin:
         """Keeps it from being evicted until the pin is released; `KeyError` if it is not there. It counts as a use."""
         with self._lock:

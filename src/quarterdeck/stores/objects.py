@@ -5,6 +5,7 @@ bytes or an error, never others. It must not know what is in an object, nor keep
 """
 
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,11 +14,13 @@ from typing import TYPE_CHECKING, Final
 import obstore
 from obstore.store import LocalStore, S3Store
 
+from quarterdeck.stores.durable_file import write_durably
 from quarterdeck.stores.globs import Glob, has_wildcard
 from quarterdeck.stores.limits import MIB
 from quarterdeck.stores.locations import Location, parse_location
 from quarterdeck.stores.object_errors import changed, nothing_found, told_with, unreachable
 from quarterdeck.stores.s3_options import S3Options
+from quarterdeck.stores.threads import finish_in_thread
 
 if TYPE_CHECKING:
     from obstore import GetOptions, ObjectMeta
@@ -38,7 +41,12 @@ class ObjectRef:
     """Of a local file, its absolute path."""
     size_bytes: int
     version: str
-    """Its e_tag; of a local file, its size and when it was last written."""
+    """Its e_tag; of a local file, its size and when it was last written. Empty: whichever is there, if it has the size;
+    for objects that are never changed, and whose reader knows their checksum."""
+
+    def is_met_by(self, found: "ObjectRef") -> bool:
+        """Whether an object as it is now is the one that is meant."""
+        return found == self or (not self.version and found.size_bytes == self.size_bytes and found.url == self.url)
 
 
 def local_version(size_bytes: int, mtime_us: int) -> str:
@@ -77,16 +85,32 @@ class ObjectStores:
         read_bytes = 0
         with told_with(ref.url):
             result = await obstore.get_async(store, _key(location), options=options)
-            if _ref(location, result.meta) != ref:
+            if not ref.is_met_by(_ref(location, result.meta)):
                 del result  # else the error would keep it with this frame, and it the connection
                 raise changed(ref.url)
             async for chunk in result.stream(min_chunk_size=chunk_bytes):
                 read_bytes += len(chunk)
                 yield chunk
-        if location.bucket is None and await self.head(ref.url) != ref:
+        if location.bucket is None and not ref.is_met_by(await self.head(ref.url)):
             raise changed(ref.url)  # a local file may be written to while it is read
         if read_bytes != ref.size_bytes:
             raise unreachable(ref.url, f"it ended after {read_bytes} of {ref.size_bytes} bytes")
+
+    async def put(self, url: str, data: bytes) -> None:
+        """Writes an object, all of it or nothing; one of the same name is replaced. When this returns it is safe: a local
+        file is on the disk, not only in the system's memory."""
+        location = parse_location(url)
+        with told_with(url):
+            if location.path is not None:
+                await finish_in_thread(lambda path=location.path: write_durably(path, data))
+            else:
+                await obstore.put_async(self._store(location), _key(location), data)
+
+    async def delete(self, url: str) -> None:
+        """One that is not there is fine."""
+        location = parse_location(url)
+        with told_with(url), suppress(FileNotFoundError):
+            await obstore.delete_async(self._store(location), _key(location))
 
     def local_path(self, ref: ObjectRef) -> Path | None:
         """Where it is, if it is on this machine."""

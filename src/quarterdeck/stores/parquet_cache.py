@@ -129,6 +129,12 @@ class ParquetCache:
         finally:
             pin.release()
 
+    def is_here(self, ref: ObjectRef) -> bool:
+        """Whether it can be opened without a download."""
+        if self._objects.local_path(ref) is not None and not self._copy_local:
+            return True
+        return _key(source_of(ref)) in self._budget
+
     async def _check_in_place(self, ref: ObjectRef, path: Path) -> None:
         """In a thread when the file has to be read; a second look at what is known costs less than the way there."""
         if ref in self._seen_in_place:

@@ -1,17 +1,19 @@
 """Which kinds of work a worker executes, and with what."""
 
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Final
 
 from quarterdeck.config import WorkerSettings
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.workcoord.coordinator.effects import Outcome
 from quarterdeck.core.workcoord.model import AttemptId, WorkKind
 from quarterdeck.crew.executors import KindExecutor
-from quarterdeck.engines.duckdb_scan import DuckDbScanner
-from quarterdeck.scan.executor import ScanExecutor
 from quarterdeck.telemetry.metrics import WorkerMetrics, exemplar
 from quarterdeck.worker.storage import Storage
+
+_EXECUTED: Final = frozenset({WorkKind.LEAF, WorkKind.SEARCH})
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,22 +25,43 @@ class Kinds:
 
 def all_kinds(settings: WorkerSettings, storage: Storage, metrics: WorkerMetrics) -> Kinds:
     """An executor for each kind that the settings ask for."""
-    unknown = sorted(set(settings.kinds) - {WorkKind.SEARCH})
+    unknown = sorted(set(settings.kinds) - _EXECUTED)
     if unknown:
         raise QuarterdeckError(
             ErrorCode.INVALID_ARGUMENT,
             f"this worker cannot take {', '.join(unknown)} work",
-            "this release executes search work only",
-            "set kinds to search",
+            f"this release executes {' and '.join(sorted(_EXECUTED))} work only",
+            f"set kinds to some of {', '.join(sorted(_EXECUTED))}",
         )
-    scanner = DuckDbScanner(
-        threads=settings.duckdb_threads,
-        memory_limit_bytes=settings.duckdb_memory_bytes,
-        idle_databases=settings.slots,
-    )
 
     def observe(attempt: AttemptId, seconds: float, outcome: Outcome) -> None:
         of = exemplar(attempt.key.query_id, attempt.key.work_id)
         metrics.execution.query[outcome].observe(seconds, of)
 
-    return Kinds({WorkKind.SEARCH: ScanExecutor(scanner, storage.cache, storage.spool, observe)}, scanner.close)
+    executors: dict[WorkKind, KindExecutor] = {}
+    with ExitStack() as closing:
+        if WorkKind.SEARCH in settings.kinds:
+            from quarterdeck.engines.duckdb_scan import DuckDbScanner  # noqa: PLC0415 - a worker loads what it executes
+            from quarterdeck.scan.executor import ScanExecutor  # noqa: PLC0415
+
+            scanner = DuckDbScanner(
+                threads=settings.duckdb_threads,
+                memory_limit_bytes=settings.duckdb_memory_bytes,
+                idle_databases=settings.slots,
+            )
+            closing.callback(scanner.close)
+            executors[WorkKind.SEARCH] = ScanExecutor(scanner, storage.cache, storage.spool, observe)
+        if WorkKind.LEAF in settings.kinds:
+            from quarterdeck.metrics.executor import LeafExecutor  # noqa: PLC0415
+
+            leaves = LeafExecutor(
+                storage.cache,
+                storage.spool,
+                threads=settings.leaf_threads,
+                shelf_bytes=settings.sample_memory_bytes,
+                memory_bytes=settings.leaf_memory_bytes,
+                on_query=observe,
+            )
+            closing.callback(leaves.close)
+            executors[WorkKind.LEAF] = leaves
+        return Kinds(executors, closing.pop_all().close)

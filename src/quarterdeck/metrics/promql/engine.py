@@ -66,7 +66,7 @@ class Engine:
             value: Value = flow.samples()
         else:
             ((_, block),) = list(flow)
-            value = _instant_value(block, time_ms)
+            value = value_at(block, time_ms)
         return Result(value, *flow.notes().show(text))
 
     def range(
@@ -121,7 +121,8 @@ class Engine:
         return LeafStream([evaluate_leaf(leaf, source, context(notes), block_cells) for source in sources], notes)
 
 
-def _instant_value(block: Block, time_ms: int) -> Value:
+def value_at(block: Block, time_ms: int) -> Value:
+    """The answer to an instant query, made of its only block."""
     match block:
         case ScalarBlock(values=values):
             return Scalar(time_ms, float(values[0]))

@@ -1,8 +1,7 @@
 """Samples held in memory: a source for tests, for fresh samples, and for answers that are asked again.
 
-All series lie in one block, sorted by labels, and an index says for each label name which series has which value. So a
-matcher is tried once for each distinct value, never for each series, and all series are cut to a time at once. Nothing
-changes after construction; any thread may select.
+All series lie in one block, sorted by labels, an index says which of them match, and all are cut to a time at once.
+Nothing changes after construction; any thread may select.
 
 It must not know queries, and it drops no staleness markers: what a sample means is the engine's matter.
 """
@@ -15,18 +14,13 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from xxhash import xxh64_intdigest
 
-from quarterdeck.metrics.promql.blocks import F64, I64, Axis, Bool, Objects, SeriesBlock, totals_before
+from quarterdeck.metrics.promql.blocks import F64, I64, Axis, Objects, SeriesBlock, totals_before
 from quarterdeck.metrics.promql.kernels.cuts import first_from, side_by_side
-from quarterdeck.metrics.promql.label_values import takes_each
-from quarterdeck.metrics.promql.labels import Labels, show
+from quarterdeck.metrics.promql.labels import Labels, digest, show
+from quarterdeck.metrics.promql.series_index import SeriesIndex
 from quarterdeck.metrics.promql.source import unlimited
-from quarterdeck.metrics.promql.syntax.ast import Matcher, MatchOp
-from quarterdeck.metrics.promql.syntax.matchers import accepts
-
-_ABSENT: Final = 0
-"""The code of the empty value: that of a series without the label."""
+from quarterdeck.metrics.promql.syntax.ast import Matcher
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,22 +35,6 @@ class Series:
     """For each sample its histogram, or None where it is a float. None: all are floats."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Column:
-    """One label over all series: `codes[i]` is the place in `values` of what series `i` has."""
-
-    values: dict[str, int]
-    codes: NDArray[np.int32]
-
-    def matching(self, matcher: Matcher, need: Callable[[int], None]) -> Bool:
-        """Which series the matcher takes."""
-        if matcher.op is MatchOp.EQUAL:
-            return self.codes == self.values.get(matcher.value, -1)
-        if matcher.op is MatchOp.NOT_EQUAL:
-            return self.codes != self.values.get(matcher.value, -1)
-        return takes_each(matcher, tuple(self.values), lambda: need(0))[self.codes]
-
-
 class MemorySource:
     """A `Source` over one block."""
 
@@ -67,7 +45,7 @@ class MemorySource:
         """
         _check(block)
         self._block: Final = block
-        self._columns: Final = _index(block.axis.labels)
+        self._index: Final = SeriesIndex(block.axis.labels)
 
     @staticmethod
     def of(series: Iterable[Series]) -> "MemorySource":
@@ -99,7 +77,7 @@ class MemorySource:
     ) -> SeriesBlock:
         """See `Source.select`. Series without a sample in that time are left out."""
         block = self._block
-        rows = np.flatnonzero(self._matching(matchers, need))
+        rows = np.flatnonzero(self._index.matching(matchers, need))
         if not rows.size:
             return SeriesBlock.empty()
         first, last = block.offsets[rows], block.offsets[rows + 1]
@@ -122,18 +100,7 @@ class MemorySource:
 
     @cached_property
     def _digests(self) -> NDArray[np.uint64]:
-        return np.array([_digest(labels) for labels in self._block.axis.labels], dtype=np.uint64)
-
-    def _matching(self, matchers: Sequence[Matcher], need: Callable[[int], None]) -> Bool:
-        keep = np.ones(len(self), dtype=np.bool_)
-        for matcher in matchers:
-            need(0)
-            column = self._columns.get(matcher.name)
-            if column is not None:
-                keep &= column.matching(matcher, need)
-            elif not accepts(matcher, ""):
-                return np.zeros(len(self), dtype=np.bool_)
-        return keep
+        return np.array([digest(labels) for labels in self._block.axis.labels], dtype=np.uint64)
 
 
 def _check(block: SeriesBlock) -> None:
@@ -149,23 +116,6 @@ def _check(block: SeriesBlock) -> None:
     if within.size:
         row = int(np.count_nonzero(block.offsets <= within[0])) - 1
         raise ValueError(f"{show(labels[row])} has samples whose times do not rise: sort them first")
-
-
-def _index(labels: Sequence[Labels]) -> dict[str, _Column]:
-    columns: dict[str, _Column] = {}
-    for row, pairs in enumerate(labels):
-        for name, value in pairs:
-            column = columns.get(name)
-            if column is None:
-                column = columns[name] = _Column({"": _ABSENT}, np.zeros(len(labels), dtype=np.int32))
-            column.codes[row] = column.values.setdefault(value, len(column.values))
-    return columns
-
-
-def _digest(labels: Labels) -> int:
-    # 0xff is in no text's UTF-8, so that no two label sets look the same; surrogatepass as in core/placement.
-    parts = [text.encode("utf-8", "surrogatepass") for pair in labels for text in pair]
-    return xxh64_intdigest(b"\xff".join(parts))
 
 
 def _cut(block: SeriesBlock, rows: I64, low: I64, high: I64) -> SeriesBlock:

@@ -1,7 +1,9 @@
 """What a query answers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
+
+import numpy as np
 
 from quarterdeck.metrics.promql.blocks import F64, Objects, SeriesBlock
 from quarterdeck.metrics.promql.labels import Labels
@@ -44,3 +46,17 @@ class Result:
     value: Value
     warnings: tuple[str, ...] = ()
     infos: tuple[str, ...] = ()
+
+
+def limited(result: Result, limit: int, warning: str) -> Result:
+    """At most so many series, and the warning if there were more; 0 takes all."""
+    value = result.value
+    if not limit:
+        return result
+    if isinstance(value, SeriesBlock) and len(value.axis) > limit:
+        return replace(result, value=value.take(np.arange(limit)), warnings=(*result.warnings, warning))
+    if isinstance(value, Vector) and len(value.labels) > limit:
+        histograms = None if value.histograms is None else value.histograms[:limit]
+        cut = Vector(value.time_ms, value.labels[:limit], value.values[:limit], histograms)
+        return replace(result, value=cut, warnings=(*result.warnings, warning))
+    return result

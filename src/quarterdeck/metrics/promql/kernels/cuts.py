@@ -35,6 +35,25 @@ def _copy(timestamps: I64, values: F64, lows: I64, highs: I64, times_out: I64, v
         at += length
 
 
+@kernel
+def _place(timestamps: I64, values: F64, lows: I64, highs: I64, places: I64, times_out: I64, values_out: F64) -> None:
+    for stretch in range(lows.size):
+        low = lows[stretch]
+        length = highs[stretch] - low
+        at = places[stretch]
+        times_out[at : at + length] = timestamps[low : low + length]
+        values_out[at : at + length] = values[low : low + length]
+
+
+@kernel
+def _first_disorder(timestamps: I64, offsets: I64) -> int:
+    for stretch in range(offsets.size - 1):
+        for at in range(offsets[stretch] + 1, offsets[stretch + 1]):
+            if timestamps[at] <= timestamps[at - 1]:
+                return stretch
+    return -1
+
+
 def first_from(timestamps: I64, lows: I64, highs: I64, bound_ms: int) -> I64:
     """For each stretch from `low` to before `high`, the place of its first time that is not before the bound."""
     out = np.empty(len(lows), np.int64)
@@ -50,9 +69,22 @@ def side_by_side(timestamps: I64, values: F64, lows: I64, highs: I64) -> tuple[I
     return times_out, values_out
 
 
+def place_at(timestamps: I64, values: F64, lows: I64, highs: I64, places: I64, times_out: I64, values_out: F64) -> None:
+    """Copy the times and values of all stretches, each to its own place."""
+    _place(given(timestamps), given(values), given(lows), given(highs), given(places), times_out, values_out)
+
+
+def first_disorder(timestamps: I64, offsets: I64) -> int | None:
+    """The first stretch whose times do not rise; None if there is none."""
+    found = int(_first_disorder(given(timestamps), given(offsets)))
+    return None if found < 0 else found
+
+
 @warms
 def warm_cuts() -> None:
-    """Both, on a stretch of one sample."""
+    """All of them, on a stretch of one sample."""
     lows, highs = np.array([0]), np.array([1])
     first_from(lows, lows, highs, 0)
     side_by_side(lows, np.zeros(1), lows, highs)
+    place_at(lows, np.zeros(1), lows, highs, lows, np.empty(1, np.int64), np.empty(1))
+    first_disorder(lows, np.array([0, 1]))

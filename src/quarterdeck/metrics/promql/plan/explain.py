@@ -39,6 +39,21 @@ def explain(query: QueryPlan) -> str:
     return "\n".join(lines)
 
 
+def explain_leaf(leaf: BaseExpr) -> str:
+    """A leaf in one line, from the outside in.
+
+    >>> from quarterdeck.metrics.promql.plan.pipeline import plan_query
+    >>> explain_leaf(plan_query("sum by (job) (rate(m[5m]))", 0, 0, 0, 60_000).leaves[0])
+    'sum by (job) of rate of m[5m]'
+    """
+    titles = [title(leaf.plan)]
+    below = list(pn.children(leaf.plan))
+    while below:
+        titles.append(title(below[0]))
+        below = list(pn.children(below[0]))
+    return " of ".join(titles)
+
+
 def _leaf(index: int, leaf: BaseExpr) -> Iterator[str]:
     yield f"leaf {index}: {_MERGES[leaf.merge]}; {_steps(leaf.grid)}"
     yield from _branch(leaf.plan, "", last=True)

@@ -1,0 +1,168 @@
+"""`quarterdeck import`: metrics from files into the lake, with a bar that shows how far it is.
+
+It works by itself, whether a crew is running or not: it writes segments into the lake and tells the catalog at the end.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from quarterdeck.cli.crew_plan import lake_settings
+from quarterdeck.cli.options import MetricsFormat, TimestampUnit, parse_settings
+from quarterdeck.cli.telling import counted, tell
+from quarterdeck.config import load_coordinator
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.metrics.importing import importer
+from quarterdeck.metrics.importing.batches import SampleReader
+from quarterdeck.metrics.importing.column_mapping import ColumnMapping, TimeUnit
+from quarterdeck.metrics.importing.openmetrics import OpenMetricsReader
+from quarterdeck.metrics.importing.parquet import ParquetReader
+from quarterdeck.metrics.importing.prometheus_text import PrometheusTextReader
+from quarterdeck.metrics.promql.labels import METRIC_NAME
+from quarterdeck.stores.database.opening import open_database
+from quarterdeck.stores.objects import ObjectStores, S3Options
+
+_MIB: Final = 1024 * 1024
+
+
+_BY_EXTENSION: Final = {
+    ".om": MetricsFormat.OPENMETRICS,
+    ".openmetrics": MetricsFormat.OPENMETRICS,
+    ".prom": MetricsFormat.PROMETHEUS,
+    ".parquet": MetricsFormat.PARQUET,
+}
+_COMPRESSED: Final = frozenset({".gz", ".zst", ".zstd"})
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOrder:
+    """What somebody asked for."""
+
+    files: Sequence[Path]
+    format: MetricsFormat | None
+    mapping: ColumnMapping
+    tenant: str
+    shards: int | None
+    data_dir: Path
+    config: Path | None
+    settings: Sequence[str]
+
+
+def mapping_of(
+    metric_column: str | None,
+    metric: str | None,
+    timestamp: str,
+    timestamp_unit: TimestampUnit,
+    value: str,
+    labels: Sequence[str],
+    labels_column: str | None,
+) -> ColumnMapping:
+    """What the options say of a Parquet file's columns; `ValueError` when they contradict each other."""
+    named = any(label.partition("=")[0] == METRIC_NAME for label in labels)
+    return ColumnMapping(
+        metric=metric_column or (None if metric is not None or named else "metric"),
+        timestamp=timestamp,
+        value=value,
+        labels=tuple(labels),
+        labels_column=labels_column or (None if labels else "labels"),
+        metric_name=metric,
+        timestamp_unit=TimeUnit(timestamp_unit.value),
+    )
+
+
+def run(order: ImportOrder) -> int:
+    """Imports one file after the other. One that fails is told, and the others are imported all the same."""
+    sources = [_source(path, order) for path in order.files]
+    settings = load_coordinator(order.config, parse_settings(order.settings))
+    places = {
+        "database_url": settings.database_url,
+        "lake_url": settings.lake_url,
+        **lake_settings(settings, order.data_dir),
+    }
+    console = Console(stderr=True)
+    code = 0
+    with closing(open_database(places["database_url"])) as database:
+        database.upgrade()
+        lake = importer.Lake(database, ObjectStores(S3Options(**settings.s3.options())), places["lake_url"])
+        for source in sources:
+            try:
+                sys.stdout.write(_told(source.path, _import(lake, source, order, console)) + "\n")
+            except QuarterdeckError as error:
+                code = tell(error)
+    return code
+
+
+def _import(lake: importer.Lake, source: importer.Source, order: ImportOrder, console: Console) -> importer.Imported:
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(binary_units=True),
+        TextColumn("{task.fields[samples]:,} samples"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    with bar:
+        task = bar.add_task(source.path.name, total=None, samples=0)
+
+        def show(progress: importer.Progress) -> None:
+            bar.update(
+                task,
+                description=f"{progress.step} {source.path.name}",
+                total=progress.size_bytes,
+                completed=progress.read_bytes,
+                samples=progress.samples,
+            )
+
+        return importer.import_file(lake, source, order.tenant, shard_count=order.shards, on_progress=show)
+
+
+def _told(path: Path, imported: importer.Imported) -> str:
+    record = imported.record
+    if imported.was_there:
+        return f"{path}: was imported before, with {counted(record.sample_count, 'sample')}; nothing to do"
+    size = f"{imported.size_bytes / _MIB:,.1f} MiB"
+    told = (
+        f"{path}: {counted(record.sample_count, 'sample')} of {counted(record.series_count, 'series', 'series')} "
+        f"in {counted(imported.segments, 'segment')}, {size}"
+    )
+    if imported.duplicates:
+        same = counted(imported.duplicates, "sample")
+        told += f"; {same} left out for a later one of the same series and time"
+    return told
+
+
+def _source(path: Path, order: ImportOrder) -> importer.Source:
+    form = order.format or _format_of(path)
+    mapping = order.mapping
+    opened: dict[MetricsFormat, Callable[[], SampleReader]] = {
+        MetricsFormat.OPENMETRICS: lambda: OpenMetricsReader(path),
+        MetricsFormat.PROMETHEUS: lambda: PrometheusTextReader(path),
+        MetricsFormat.PARQUET: lambda: ParquetReader(path, mapping),
+    }
+    options = f"{form} {mapping}" if form is MetricsFormat.PARQUET else form.value
+    return importer.Source(path, options, opened[form])
+
+
+def _format_of(path: Path) -> MetricsFormat:
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] in _COMPRESSED:
+        suffixes.pop()
+    found = _BY_EXTENSION.get(suffixes[-1]) if suffixes else None
+    if found is None:
+        known = ", ".join(_BY_EXTENSION)
+        raise QuarterdeckError(
+            ErrorCode.INVALID_ARGUMENT,
+            f"{path} was not imported",
+            f"its name does not end with one of {known}, so that it is not known what it is",
+            f"say it with --format: {', '.join(MetricsFormat)}",
+        )
+    return found

@@ -1,0 +1,80 @@
+"""How many queries run at once: the others wait in the order in which they came, and not for ever."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.crew.ports import Clock
+
+
+class QueuedTooLongError(QuarterdeckError):
+    """A query's time was over before its turn came."""
+
+    def __init__(self, waited_s: float, at_once: int) -> None:
+        super().__init__(
+            ErrorCode.DEADLINE_EXCEEDED,
+            "the query was not run",
+            f"it waited {waited_s:.3g} s while {at_once} others ran",
+            "ask again later, or let more run at once with queries_at_once",
+            retryable=True,
+        )
+        self.args = (waited_s, at_once)
+
+
+class Admission:
+    """A line of those who wait, and a number of places. One event loop uses it."""
+
+    def __init__(self, at_once: int, clock: Clock) -> None:
+        self._at_once: Final = at_once
+        self._clock: Final = clock
+        self._waiting: Final[OrderedDict[asyncio.Future[None], float]] = OrderedDict()
+        """Since when each waits, the first in line first."""
+        self.running = 0
+
+    @property
+    def depth(self) -> int:
+        """How many wait."""
+        return len(self._waiting)
+
+    @property
+    def oldest_s(self) -> float:
+        """How long the first in line has waited; 0 when nobody does."""
+        return self._clock.now() - next(iter(self._waiting.values())) if self._waiting else 0.0
+
+    @asynccontextmanager
+    async def admitted(self, wait_limit_s: float) -> AsyncGenerator[float]:
+        """Runs the block when there is a place; yields how long that took. Raises `QueuedTooLongError`."""
+        began_s = self._clock.now()
+        await self._take(wait_limit_s)
+        try:
+            yield self._clock.now() - began_s
+        finally:
+            self._give_back()
+
+    async def _take(self, wait_limit_s: float) -> None:
+        if self.running < self._at_once and not self._waiting:
+            self.running += 1
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[turn] = began_s = self._clock.now()
+        try:
+            async with asyncio.timeout(wait_limit_s):
+                await turn
+        except BaseException as error:
+            if self._waiting.pop(turn, None) is None:
+                self._give_back()  # its turn came in the moment in which it gave up
+            if isinstance(error, TimeoutError):
+                raise QueuedTooLongError(self._clock.now() - began_s, self._at_once) from None
+            raise
+
+    def _give_back(self) -> None:
+        """The place goes to the first who waits."""
+        while self._waiting:
+            turn, _ = self._waiting.popitem(last=False)
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self.running -= 1

@@ -1,0 +1,237 @@
+"""`Catalog`: which segments there are, in the database. A query reads it, an import writes it, nobody else does.
+
+A coordinator keeps each tenant's segments in memory. Before each query it asks the database for the tenant's version, a
+row that every change increments: so a query that comes after an import sees it, whichever coordinator is asked.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import Connection, Row, delete, func, select
+
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.metrics.importing.batches import MetricMetadata
+from quarterdeck.metrics.model import Segment
+from quarterdeck.metrics.universe import Universe
+from quarterdeck.stores.database import tables
+from quarterdeck.stores.database.inserts import insert_into
+from quarterdeck.stores.database.port import Database
+from quarterdeck.stores.locations import parse_location
+from quarterdeck.stores.objects import ObjectRef
+
+_MOST_IN_A_STATEMENT: Final = 500
+"""SQLite takes some thousands of values in one statement."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewSegment:
+    """A segment that is in the object store, and not yet in the catalog."""
+
+    shard: int
+    shard_count: int
+    place: str
+    """In the lake."""
+    size_bytes: int
+    checksum: str
+    min_ts_ms: int
+    max_ts_ms: int
+    row_count: int
+    series_count: int
+    label_index: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ImportRecord:
+    """One import, as people see it afterwards."""
+
+    import_id: str
+    tenant: str
+    source: str
+    fingerprint: str
+    sample_count: int
+    series_count: int
+    imported_at_ms: int
+
+
+class Catalog:
+    """See the module. One event loop uses it."""
+
+    def __init__(self, database: Database, lake_url: str) -> None:
+        """`lake_url` is the folder or bucket with the segments: the catalog knows them by their place in it, so that it
+        can be moved."""
+        self._database: Final = database
+        self._lake_url: Final = lake_url
+        self._universes: Final[dict[str, Universe]] = {}
+        self._loading: Final[dict[str, asyncio.Lock]] = {}
+
+    async def universe(self, tenant: str) -> Universe:
+        """The tenant's segments now."""
+        known = self._universes.get(tenant)
+        version = await self._database.read(lambda connection: _version(connection, tenant))
+        if known is not None and known.version == version:
+            return known
+        if version == 0:
+            return Universe()  # of tenants that have nothing, nothing is kept
+        async with self._loading.setdefault(tenant, asyncio.Lock()):
+            known = self._universes.get(tenant, Universe())
+            if known.version >= version:
+                return known
+            universe = await self._database.read(lambda connection: _load(connection, tenant, known, self._lake_url))
+            self._universes[tenant] = universe
+            return universe
+
+    async def metadata(self, tenant: str) -> Mapping[str, MetricMetadata]:
+        """What is known about the tenant's metrics, by metric."""
+        table = tables.metric_metadata
+
+        def load(connection: Connection) -> dict[str, MetricMetadata]:
+            columns = (table.c.metric, table.c.type, table.c.help, table.c.unit)
+            rows = connection.execute(select(*columns).where(table.c.tenant == tenant).order_by(table.c.metric))
+            return {row.metric: MetricMetadata(row.metric, row.type, row.help, row.unit) for row in rows}
+
+        return await self._database.read(load)
+
+
+def find_import(connection: Connection, tenant: str, fingerprint: str) -> ImportRecord | None:
+    """The import of the same content, if there was one."""
+    table = tables.imports
+    row = connection.execute(
+        select(table).where(table.c.tenant == tenant, table.c.fingerprint == fingerprint)
+    ).one_or_none()
+    return None if row is None else _import_record(row)
+
+
+def list_imports(connection: Connection, tenant: str) -> list[ImportRecord]:
+    """All imports of a tenant, the latest last."""
+    table = tables.imports
+    rows = connection.execute(select(table).where(table.c.tenant == tenant).order_by(table.c.imported_at_ms))
+    return [_import_record(row) for row in rows]
+
+
+def record_import(
+    connection: Connection,
+    record: ImportRecord,
+    segments: Sequence[NewSegment],
+    metadata: Mapping[str, MetricMetadata],
+) -> None:
+    """An import with all that belongs to it, in the caller's transaction: all of it is there, or nothing."""
+    _bump(connection, record.tenant)  # first: then imports of a tenant come one after the other
+    if find_import(connection, record.tenant, record.fingerprint) is not None:
+        raise QuarterdeckError(
+            ErrorCode.INVALID_ARGUMENT,
+            f"{record.source} was not imported",
+            "the same content was imported at the same time",
+            "nothing is to be done: its samples are there",
+        )
+    connection.execute(
+        tables.imports.insert().values(
+            import_id=record.import_id,
+            tenant=record.tenant,
+            source=record.source,
+            fingerprint=record.fingerprint,
+            sample_count=record.sample_count,
+            series_count=record.series_count,
+            imported_at_ms=record.imported_at_ms,
+        )
+    )
+    for low in range(0, len(segments), _MOST_IN_A_STATEMENT):
+        some = segments[low : low + _MOST_IN_A_STATEMENT]
+        connection.execute(tables.segments.insert(), [_segment_row(record, segment) for segment in some])
+    for known in metadata.values():
+        row = {"type": known.type, "help": known.help, "unit": known.unit}
+        statement = insert_into(connection, tables.metric_metadata).values(
+            tenant=record.tenant, metric=known.metric, **row
+        )
+        connection.execute(statement.on_conflict_do_update(index_elements=["tenant", "metric"], set_=row))
+
+
+def remove_import(connection: Connection, tenant: str, import_id: str) -> list[str]:
+    """Takes an import out of the catalog; the places of its segments, whose objects nobody needs any more."""
+    _bump(connection, tenant)
+    segments, imports = tables.segments, tables.imports
+    where = (segments.c.tenant == tenant) & (segments.c.import_id == import_id)
+    places = [row.url for row in connection.execute(select(segments.c.url).where(where))]
+    connection.execute(delete(segments).where(where))
+    connection.execute(delete(imports).where(imports.c.tenant == tenant, imports.c.import_id == import_id))
+    return places
+
+
+def segment_url(lake_url: str, place: str) -> str:
+    """Where a segment is, by its place in the lake."""
+    location = parse_location(lake_url)
+    return location.with_key(f"{location.key}/{place}" if location.key else place)
+
+
+def _bump(connection: Connection, tenant: str) -> None:
+    table = tables.catalog_versions
+    statement = insert_into(connection, table).values(tenant=tenant, version=1)
+    connection.execute(
+        statement.on_conflict_do_update(index_elements=["tenant"], set_={"version": table.c.version + 1})
+    )
+
+
+def _version(connection: Connection, tenant: str) -> int:
+    table = tables.catalog_versions
+    return connection.execute(select(table.c.version).where(table.c.tenant == tenant)).scalar() or 0
+
+
+def _load(connection: Connection, tenant: str, known: Universe, lake_url: str) -> Universe:
+    """The version and the segments, of one moment. Those that are known already are not read again."""
+    version = _version(connection, tenant)
+    table = tables.segments
+    before = {segment.segment_id: segment for segment in known.segments}
+    newest = max(before, default=-1)
+    there = select(func.count()).where(table.c.tenant == tenant, table.c.segment_id <= newest)
+    if connection.execute(there).scalar() != len(before):  # some are gone
+        before, newest = {}, -1
+    rows = connection.execute(
+        select(table).where(table.c.tenant == tenant, table.c.segment_id > newest).order_by(table.c.segment_id)
+    )
+    return Universe(version, (*before.values(), *(_segment(row, lake_url) for row in rows)))
+
+
+def _segment(row: Row[Any], lake_url: str) -> Segment:
+    return Segment(
+        row.segment_id,
+        row.shard,
+        row.shard_count,
+        ObjectRef(segment_url(lake_url, row.url), row.size_bytes, row.version),
+        row.checksum,
+        row.min_ts_ms,
+        row.max_ts_ms,
+        row.row_count,
+        row.series_count,
+        row.label_index,
+    )
+
+
+def _segment_row(record: ImportRecord, segment: NewSegment) -> dict[str, object]:
+    return {
+        "import_id": record.import_id,
+        "tenant": record.tenant,
+        "shard": segment.shard,
+        "shard_count": segment.shard_count,
+        "url": segment.place,
+        "version": "",
+        "size_bytes": segment.size_bytes,
+        "checksum": segment.checksum,
+        "min_ts_ms": segment.min_ts_ms,
+        "max_ts_ms": segment.max_ts_ms,
+        "row_count": segment.row_count,
+        "series_count": segment.series_count,
+        "label_index": segment.label_index,
+    }
+
+
+def _import_record(row: Row[Any]) -> ImportRecord:
+    return ImportRecord(
+        row.import_id,
+        row.tenant,
+        row.source,
+        row.fingerprint,
+        row.sample_count,
+        row.series_count,
+        row.imported_at_ms,
+    )

@@ -1,0 +1,189 @@
+"""`Importer`: a file's samples become segments in the lake and rows in the catalog, all of them or none.
+
+Segments are written first, under names made of what they are; the catalog learns of them in one transaction at the end.
+An import that breaks off leaves objects that nobody refers to, and the next try writes them again. The same content with
+the same options is imported once.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+import xxhash
+
+from quarterdeck.metrics.catalog import ImportRecord, NewSegment, find_import, record_import, segment_url
+from quarterdeck.metrics.importing.assembly import Assembly, Piece
+from quarterdeck.metrics.importing.batches import MetricMetadata, SampleReader
+from quarterdeck.metrics.segments.file import checksum_of
+from quarterdeck.metrics.segments.label_index import LabelIndex
+from quarterdeck.metrics.segments.layout import segment_bytes
+from quarterdeck.stores.database.sql import SqlDatabase
+from quarterdeck.stores.objects import ObjectStores
+
+_CHUNK_BYTES: Final = 4 * 1024 * 1024
+_PUTS_AT_ONCE: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Lake:
+    """Where an import goes."""
+
+    database: SqlDatabase
+    objects: ObjectStores
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is imported: a file and how it is read."""
+
+    path: Path
+    options: str
+    """All that decides how it is read, as one text: the same file read differently is another import."""
+    open: Callable[[], SampleReader]
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What came of it."""
+
+    record: ImportRecord
+    segments: int
+    size_bytes: int
+    duplicates: int
+    was_there: bool
+    """Whether the same content had been imported before; then nothing was done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far an import has got."""
+
+    read_bytes: int
+    size_bytes: int
+    samples: int
+    segments: int
+    step: str
+
+
+def import_file(
+    lake: Lake,
+    source: Source,
+    tenant: str,
+    *,
+    shard_count: int | None = None,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+) -> Imported:
+    """Imports one file. Raises what the reader raises, and then nothing of it is in the catalog."""
+    fingerprint = _fingerprint(source, shard_count, on_progress)
+    known = lake.database.read(lambda connection: find_import(connection, tenant, fingerprint))
+    if known is not None:
+        return Imported(known, 0, 0, 0, was_there=True)
+    import_id = xxhash.xxh3_128_hexdigest(f"{tenant}\0{fingerprint}".encode())
+    return asyncio.run(_Import(lake, source, tenant, fingerprint, import_id, shard_count, on_progress).run())
+
+
+class _Import:
+    """One import on its way."""
+
+    def __init__(
+        self,
+        lake: Lake,
+        source: Source,
+        tenant: str,
+        fingerprint: str,
+        import_id: str,
+        shard_count: int | None,
+        on_progress: Callable[[Progress], None],
+    ) -> None:
+        self._lake = lake
+        self._source = source
+        self._tenant = tenant
+        self._fingerprint = fingerprint
+        self._import_id = import_id
+        self._on_progress = on_progress
+        self._assembly = Assembly(shard_count)
+        self._segments: list[NewSegment] = []
+        self._samples = 0
+
+    async def run(self) -> Imported:
+        reader = self._source.open()
+        for batch in reader.batches():
+            self._assembly.add(batch)
+            self._samples += len(batch.timestamps)
+            self._tell(reader, "reading")
+            if self._assembly.is_full:
+                await self._write(reader)
+        await self._write(reader)
+        self._samples -= self._assembly.duplicates
+        record = ImportRecord(
+            self._import_id,
+            self._tenant,
+            str(self._source.path),
+            self._fingerprint,
+            self._samples,
+            self._assembly.series,
+            time.time_ns() // 1_000_000,
+        )
+        metadata: dict[str, MetricMetadata] = dict(reader.metadata)
+        segments = tuple(self._segments)
+        self._lake.database.run(lambda connection: record_import(connection, record, segments, metadata))
+        size_bytes = sum(segment.size_bytes for segment in segments)
+        return Imported(record, len(segments), size_bytes, self._assembly.duplicates, was_there=False)
+
+    async def _write(self, reader: SampleReader) -> None:
+        self._tell(reader, "sorting")
+        waiting: list[tuple[str, bytes]] = []
+        for piece in self._assembly.take():
+            waiting.append(self._segment(piece))
+            self._tell(reader, "writing")
+            if len(waiting) == _PUTS_AT_ONCE:
+                await self._put(waiting)
+                waiting.clear()
+        await self._put(waiting)
+
+    def _segment(self, piece: Piece) -> tuple[str, bytes]:
+        block = piece.block
+        data = segment_bytes(block)
+        checksum = checksum_of(data)
+        place = f"{quote(self._tenant, safe='')}/{self._import_id[:16]}/{len(self._segments):05d}-{checksum.partition(':')[2][:16]}.parquet"
+        counts: list[int] = (block.offsets[1:] - block.offsets[:-1]).tolist()
+        self._segments.append(
+            NewSegment(
+                piece.shard,
+                piece.shard_count,
+                place,
+                len(data),
+                checksum,
+                int(block.timestamps.min()),
+                int(block.timestamps.max()),
+                len(block.timestamps),
+                len(block.axis),
+                LabelIndex.of(block.axis.labels, counts).encoded(),
+            )
+        )
+        return place, data
+
+    async def _put(self, waiting: Sequence[tuple[str, bytes]]) -> None:
+        async with asyncio.TaskGroup() as group:
+            for place, data in waiting:
+                group.create_task(self._lake.objects.put(segment_url(self._lake.url, place), data))
+
+    def _tell(self, reader: SampleReader, step: str) -> None:
+        self._on_progress(Progress(reader.read_bytes, reader.size_bytes, self._samples, len(self._segments), step))
+
+
+def _fingerprint(source: Source, shard_count: int | None, on_progress: Callable[[Progress], None]) -> str:
+    """Of the content and of how it is read."""
+    hasher = xxhash.xxh3_128(f"{source.options}\0{shard_count}\0".encode())
+    size_bytes, read_bytes = source.path.stat().st_size, 0
+    with source.path.open("rb", buffering=0) as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            hasher.update(chunk)
+            read_bytes += len(chunk)
+            on_progress(Progress(read_bytes, size_bytes, 0, 0, "checking"))
+    return hasher.hexdigest()

@@ -1,0 +1,329 @@
+"""The read API of Prometheus, as Grafana and promtool use it, over the segments of the lake.
+
+A query runs while its client is there and has time. The status is sent when the answer is known, so that whatever goes
+wrong before is a proper error, in Prometheus' form.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing, suppress
+from typing import Final
+from urllib.parse import parse_qsl
+
+from fastapi import APIRouter, Request, Response
+from starlette.types import Receive, Scope, Send
+
+from quarterdeck import __version__
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.http.clientgone import ClientGoneError, run_while_connected
+from quarterdeck.metrics.api import parameters as pm
+from quarterdeck.metrics.api.compression import accepts_gzip, compressed
+from quarterdeck.metrics.api.errors import error_answer, render_error
+from quarterdeck.metrics.api.json_text import json_bytes
+from quarterdeck.metrics.api.rendering import render_result
+from quarterdeck.metrics.explaining import explain_analyzed
+from quarterdeck.metrics.model import DEFAULT_TENANT
+from quarterdeck.metrics.promql.result import Result, limited
+from quarterdeck.metrics.series_service import Found, FoundSeries, SeriesRequest, SeriesService
+from quarterdeck.metrics.service import MetricsService, QueryRequest
+from quarterdeck.telemetry.traces import span
+
+PREFIX: Final = "/api/v1"
+TENANT_HEADER: Final = "x-scope-orgid"
+_FORM: Final = "application/x-www-form-urlencoded"
+_JSON: Final = b"application/json"
+_SPOKEN_VERSION: Final = "3.0.0"
+"""Of the API and the language: what clients choose their features by."""
+_TRUNCATED: Final = "results truncated due to limit"
+
+
+def metrics_router(queries: MetricsService, series: SeriesService) -> APIRouter:
+    """All paths."""
+    router = APIRouter(prefix=PREFIX, tags=["metrics"], default_response_class=Response)
+    get, either = ["GET"], ["GET", "POST"]
+
+    async def query(request: Request) -> Response:
+        """The answer to a PromQL query at one time."""
+        form = await read_form(request)
+        asked = pm.query_parameters(form, now_ms())
+        wanted = _request(request, asked.query, (asked.time_ms, asked.time_ms, 0), asked.conditions)
+        return QueryResponse(queries, wanted, asked.conditions, request)
+
+    async def query_range(request: Request) -> Response:
+        """The answer to a PromQL query at the steps of a range."""
+        asked = pm.range_parameters(await read_form(request))
+        times = (asked.start_ms, asked.end_ms, asked.step_ms)
+        return QueryResponse(
+            queries, _request(request, asked.query, times, asked.conditions), asked.conditions, request
+        )
+
+    async def find_series(request: Request) -> Response:
+        """The series that match."""
+        asked = pm.series_parameters(await read_form(request))
+        return SeriesResponse(queries, series.series(_series_request(request, asked)), asked.limit, request)
+
+    async def labels(request: Request) -> Response:
+        """The names of labels."""
+        asked = pm.labels_parameters(await read_form(request))
+        return SeriesResponse(queries, series.label_names(_series_request(request, asked)), asked.limit, request)
+
+    async def label_values(request: Request) -> Response:
+        """The values of a label."""
+        asked = pm.label_values_parameters(request.path_params["name"], await read_form(request))
+        found = series.label_values(asked.name, _series_request(request, asked.series))
+        return SeriesResponse(queries, found, asked.series.limit, request)
+
+    async def metadata(request: Request) -> Response:
+        """Types, units and help texts of metrics."""
+        asked = pm.metadata_parameters(await read_form(request))
+        known = await queries.catalog.metadata(tenant_of(request))
+        found = [one for one in known.values() if asked.metric in ("", one.metric)]
+        shown = found if asked.limit < 0 else found[: asked.limit]
+        return _success({one.metric: [{"type": one.type, "help": one.help, "unit": one.unit}] for one in shown})
+
+    async def buildinfo() -> Response:
+        """What this is. Clients read the version as Prometheus'."""
+        return _success(
+            {
+                "version": _SPOKEN_VERSION,
+                "revision": f"quarterdeck-{__version__}",
+                "branch": "",
+                "buildUser": "",
+                "buildDate": "",
+                "goVersion": "",
+            }
+        )
+
+    async def no_exemplars() -> Response:
+        """Exemplars, of which none are kept."""
+        return _success([])
+
+    async def no_rules() -> Response:
+        """Rules, of which there are none."""
+        return _success({"groups": []})
+
+    async def no_alerts() -> Response:
+        """Alerts, of which there are none."""
+        return _success({"alerts": []})
+
+    for path, handler, methods in (
+        ("/query", query, either),
+        ("/query_range", query_range, either),
+        ("/query_exemplars", no_exemplars, either),
+        ("/series", find_series, either),
+        ("/labels", labels, either),
+        ("/label/{name}/values", label_values, get),
+        ("/metadata", metadata, get),
+        ("/rules", no_rules, get),
+        ("/alerts", no_alerts, get),
+        ("/status/buildinfo", buildinfo, get),
+    ):
+        router.add_api_route(path, in_prometheus_form(handler), methods=methods)
+    return router
+
+
+# What asks
+
+
+async def read_form(request: Request) -> pm.Form:
+    """The parameters of the address and, of a form, those of the body, which come first."""
+    body = b""
+    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if request.method == "POST" and content_type == _FORM:
+        body = await request.body()
+    form: dict[str, list[str]] = {}
+    for text in (body.decode("utf-8", "replace"), request.url.query):
+        for name, value in parse_qsl(text, keep_blank_values=True, errors="replace"):
+            form.setdefault(name, []).append(value)
+    return form
+
+
+def tenant_of(request: Request) -> str:
+    """Whose data are asked for."""
+    return request.headers.get(TENANT_HEADER, "").strip() or DEFAULT_TENANT
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _request(request: Request, text: str, times: tuple[int, int, int], conditions: pm.Conditions) -> QueryRequest:
+    return QueryRequest(
+        text,
+        *times,
+        tenant=tenant_of(request),
+        lookback_ms=conditions.lookback_ms,
+        partial_allowed=conditions.partial is pm.Partial.ALLOW,
+        analyzed=conditions.explain is pm.Explain.ANALYZE,
+    )
+
+
+def _series_request(request: Request, asked: pm.SeriesParameters) -> SeriesRequest:
+    return SeriesRequest(
+        asked.selectors, asked.start_ms, asked.end_ms, tenant_of(request), asked.partial is pm.Partial.ALLOW
+    )
+
+
+# What answers
+
+
+def in_prometheus_form(handler: Callable[..., Awaitable[Response]]) -> Callable[..., Awaitable[Response]]:
+    """What a handler raises on purpose, as Prometheus would say it."""
+
+    async def told(request: Request) -> Response:
+        try:
+            return await (handler(request) if handler.__code__.co_argcount else handler())
+        except QuarterdeckError as error:
+            return _error_response(error)
+
+    told.__doc__, told.__name__ = handler.__doc__, handler.__name__
+    return told
+
+
+class _WatchedResponse(Response):
+    """Works while the client is there; what goes wrong before the answer begins is told in Prometheus' form."""
+
+    def __init__(self, queries: MetricsService, request: Request) -> None:
+        super().__init__()
+        self._queries = queries
+        self._gzip = accepts_gzip(request.headers.get("accept-encoding"))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._queries.open_answers += 1
+        try:
+            with suppress(ClientGoneError):  # what was done for it was canceled with it, and there is nobody to tell
+                await run_while_connected(receive, self._run(scope, receive, send))
+        finally:
+            self._queries.open_answers -= 1
+
+    async def _run(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            chunks = await self.answer()
+        except QuarterdeckError as error:
+            await _error_response(error)(scope, receive, send)
+            return
+        async with aclosing(self._bytes(chunks)) as parts:
+            await self._send(send, parts)
+
+    async def answer(self) -> Iterable[bytes]:
+        """The body, in chunks that are made as they are sent."""
+        raise NotImplementedError
+
+    async def _bytes(self, chunks: Iterable[bytes]) -> AsyncGenerator[bytes]:
+        """Made in a thread, where making them takes long."""
+        left: Iterator[bytes] = iter(chunks)
+        while (chunk := await self._queries.in_thread(lambda: next(left, None))) is not None:
+            yield chunk
+
+    async def _send(self, send: Send, parts: AsyncGenerator[bytes]) -> None:
+        headers = [(b"content-type", _JSON), (b"vary", b"accept-encoding"), *self.more_headers()]
+        if self._gzip:
+            headers.append((b"content-encoding", b"gzip"))
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        async for part in parts:
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    def more_headers(self) -> list[tuple[bytes, bytes]]:
+        return []
+
+    def _packed(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        return compressed(chunks) if self._gzip else chunks
+
+
+class QueryResponse(_WatchedResponse):
+    """Runs a query, and sends its answer."""
+
+    def __init__(
+        self, queries: MetricsService, wanted: QueryRequest, conditions: pm.Conditions, request: Request
+    ) -> None:
+        super().__init__(queries, request)
+        self._wanted = wanted
+        self._conditions = conditions
+        self._query_id = b""
+
+    def more_headers(self) -> list[tuple[bytes, bytes]]:
+        return [(b"x-query-id", self._query_id)] if self._query_id else []
+
+    async def answer(self) -> Iterable[bytes]:
+        result, extra = await run_query(self._queries, self._wanted, self._conditions, self._remember)
+        return self._packed(render_result(result, extra))
+
+    def _remember(self, query_id: str) -> None:
+        self._query_id = query_id.encode()
+
+
+async def run_query(
+    queries: MetricsService,
+    wanted: QueryRequest,
+    conditions: pm.Conditions,
+    on_begun: Callable[[str], None],
+) -> tuple[Result, Mapping[str, object]]:
+    """The answer, within the time that the client and the server allow, and what is told besides."""
+    limit_s = queries.options.timeout_s
+    if conditions.timeout_ms is not None:
+        limit_s = min(limit_s, max(0.0, conditions.timeout_ms / 1000))
+    limit = asyncio.timeout(limit_s)
+    try:
+        async with limit, queries.opened(wanted) as running:
+            on_begun(running.query_id)
+            with span("query", query_id=running.query_id):
+                result = await queries.evaluated(running)
+            extra = {"explain": explain_analyzed(running, queries.now_s())} if wanted.analyzed else {}
+    except TimeoutError:
+        if not limit.expired():
+            raise  # somebody else's
+        raise QueryTimedOutError(limit_s) from None
+    return limited(result, conditions.limit, _TRUNCATED), extra
+
+
+class QueryTimedOutError(QuarterdeckError):
+    """The client's time, or the server's, was over."""
+
+    def __init__(self, limit_s: float) -> None:
+        super().__init__(
+            ErrorCode.DEADLINE_EXCEEDED,
+            "query timed out in expression evaluation",
+            f"it had {limit_s:g} s and was not finished",
+            "allow more time (timeout, query_timeout_s), or ask for less",
+        )
+        self.args = (limit_s,)
+
+
+class SeriesResponse(_WatchedResponse):
+    """Sends what is known about labels."""
+
+    def __init__(
+        self,
+        queries: MetricsService,
+        finding: Awaitable[Found] | Awaitable[FoundSeries],
+        limit: int,
+        request: Request,
+    ) -> None:
+        super().__init__(queries, request)
+        self._finding = finding
+        self._limit = limit
+
+    async def answer(self) -> Iterable[bytes]:
+        found = await self._finding
+        data: Sequence[object] = (
+            [dict(labels) for labels in found.labels] if isinstance(found, FoundSeries) else list(found.values)
+        )
+        body: dict[str, object] = {"status": "success", "data": data}
+        warnings = list(found.warnings)
+        if self._limit and len(data) > self._limit:
+            body["data"] = data[: self._limit]
+            warnings.append(_TRUNCATED)
+        if warnings:
+            body["warnings"] = warnings
+        return self._packed(iter([json_bytes(body)]))
+
+
+def _success(data: object) -> Response:
+    return Response(json_bytes({"status": "success", "data": data}), media_type="application/json")
+
+
+def _error_response(error: QuarterdeckError) -> Response:
+    answer = error_answer(error)
+    return Response(render_error(answer), answer.status, media_type="application/json")

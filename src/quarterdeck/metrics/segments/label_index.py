@@ -1,0 +1,98 @@
+"""Which metrics and label values a segment has, in a few kilobytes: enough to know that it need not be read.
+
+The catalog keeps it with the segment. A label with very many values is left open, and then nothing is concluded from it.
+"""
+
+import json
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from sys import intern
+from typing import Final, cast
+
+from quarterdeck.metrics.promql.label_values import takes_each
+from quarterdeck.metrics.promql.labels import METRIC_NAME, Labels, get
+from quarterdeck.metrics.promql.syntax.ast import Matcher, MatchOp
+from quarterdeck.metrics.promql.syntax.matchers import accepts
+
+MOST_VALUES: Final = 5_000
+"""A label with more values in one segment is left open."""
+_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelIndex:
+    """See the module."""
+
+    metrics: dict[str, int]
+    """How many rows each metric has."""
+    values: dict[str, frozenset[str] | None]
+    """For each label, without the metric's name, the values that occur; None: too many to list."""
+
+    @staticmethod
+    def of(labels: Sequence[Labels], rows: Sequence[int]) -> "LabelIndex":
+        """The index of some series with so many samples each."""
+        metrics: Counter[str] = Counter()
+        values: defaultdict[str, set[str]] = defaultdict(set)
+        for pairs, count in zip(labels, rows, strict=True):
+            metrics[get(pairs, METRIC_NAME)] += count
+            for name, value in pairs:
+                if name != METRIC_NAME:
+                    values[name].add(value)
+        kept = {name: frozenset(some) if len(some) <= MOST_VALUES else None for name, some in values.items()}
+        return LabelIndex(dict(metrics), kept)
+
+    def rows_of(self, matchers: Sequence[Matcher]) -> int:
+        """How many rows the metrics have that the matchers may take; 0 when no series can match."""
+        rows = self._metric_rows([matcher for matcher in matchers if matcher.name == METRIC_NAME])
+        if not rows:
+            return 0
+        may_match = all(self._may_match(matcher) for matcher in matchers if matcher.name != METRIC_NAME)
+        return rows if may_match else 0
+
+    def encoded(self) -> bytes:
+        """For the catalog."""
+        values = {name: None if some is None else sorted(some) for name, some in self.values.items()}
+        text = json.dumps([_VERSION, self.metrics, values], separators=(",", ":"))
+        return zlib.compress(text.encode(), 6)
+
+    @staticmethod
+    def decoded(data: bytes) -> "LabelIndex":
+        """What `encoded` gave."""
+        version, metrics, values = json.loads(zlib.decompress(data))
+        if version != _VERSION:
+            raise ValueError(f"the index has version {version}, and this release knows {_VERSION}")
+        known = cast("dict[str, list[str] | None]", values)
+        return LabelIndex(
+            cast("dict[str, int]", metrics),
+            {intern(name): None if some is None else frozenset(map(intern, some)) for name, some in known.items()},
+        )
+
+    def _metric_rows(self, matchers: Sequence[Matcher]) -> int:
+        for matcher in matchers:
+            if matcher.op is MatchOp.EQUAL:
+                rows = self.metrics.get(matcher.value, 0)
+                others = [other for other in matchers if other is not matcher]
+                return rows if all(accepts(other, matcher.value) for other in others) else 0
+        names = list(self.metrics)
+        taken = [True] * len(names)
+        for matcher in matchers:
+            takes = takes_each(matcher, names, _no_hurry)
+            taken = [before and bool(now) for before, now in zip(taken, takes, strict=True)]
+        return sum(self.metrics[name] for name, is_taken in zip(names, taken, strict=True) if is_taken)
+
+    def _may_match(self, matcher: Matcher) -> bool:
+        """Whether some series may have a value that the matcher takes; one without the label has the empty one."""
+        if accepts(matcher, ""):
+            return True
+        values = self.values.get(matcher.name, frozenset())
+        if values is None:
+            return True
+        if matcher.op is MatchOp.EQUAL:
+            return matcher.value in values
+        return bool(takes_each(matcher, list(values), _no_hurry).any())
+
+
+def _no_hurry() -> None:
+    """There are few values."""

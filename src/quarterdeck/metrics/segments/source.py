@@ -1,0 +1,229 @@
+"""`SegmentSource`: the samples of some segments, as the engine selects them; or those of a part of the series.
+
+Row groups that cannot have what is asked for are not read; of the others first the labels, and the samples only where a
+series matches. A series may be in many row groups and segments: its samples are put together in the order of time, and
+where two have the same time the one of the later segment counts.
+
+One work uses one source, in one thread; the files and the shelf are shared.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from quarterdeck.metrics.model import Part
+from quarterdeck.metrics.promql.blocks import F64, I64, Axis, Objects, SeriesBlock, are_histograms, totals_before
+from quarterdeck.metrics.promql.kernels.cuts import first_disorder, first_from, place_at, side_by_side
+from quarterdeck.metrics.promql.labels import Labels
+from quarterdeck.metrics.promql.source import unlimited
+from quarterdeck.metrics.promql.syntax.ast import Matcher
+from quarterdeck.metrics.segments.file import GroupInfo, GroupSamples, GroupSeries, SegmentFile
+from quarterdeck.metrics.segments.layout import HISTOGRAM, LABELS, METRIC, TIMESTAMP, VALUE
+from quarterdeck.metrics.segments.shelf import Reading, Shelf
+
+_SAMPLE_BYTES: Final = 16
+WHOLE: Final = Part()
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSegment:
+    """A segment whose file is here."""
+
+    segment_id: int
+    min_ts_ms: int
+    file: SegmentFile
+    shard_count: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cut:
+    """Some series of a row group, each from its `low` to before its `high`."""
+
+    labels: list[Labels]
+    low: I64
+    high: I64
+    samples: GroupSamples
+    segment_id: int
+
+    def copied(self) -> "_Cut":
+        """With a copy of its samples alone, so that those of the row group can go."""
+        timestamps, values = side_by_side(self.samples.timestamps, self.samples.values, self.low, self.high)
+        offsets = totals_before(self.high - self.low)
+        histograms = None if self.samples.histograms is None else self.samples.histograms[_index(self.low, self.high)]
+        samples = GroupSamples(timestamps, values, histograms)
+        return _Cut(self.labels, offsets[:-1], offsets[1:], samples, self.segment_id)
+
+
+class SegmentSource:
+    """Implements `promql.source.Source`."""
+
+    def __init__(self, segments: Sequence[OpenSegment], shelf: Shelf, part: Part = WHOLE) -> None:
+        self._part: Final = part
+        self._segments: Final = sorted(segments, key=lambda one: (one.min_ts_ms, one.segment_id))
+        self._shelf: Final = shelf
+        self.reading: Final = Reading()
+
+    def select(
+        self,
+        matchers: Sequence[Matcher],
+        start_ms: int,
+        end_ms: int,
+        need: Callable[[int], None] = unlimited,
+    ) -> SeriesBlock:
+        """See `Source.select`. Series without a sample in that time are left out."""
+        cuts: list[_Cut] = []
+        held_bytes = 0
+        for segment in self._segments:
+            for group in segment.file.groups:
+                need(held_bytes)
+                if not group.may_have(matchers, start_ms, end_ms):
+                    self.reading.groups_pruned += 1
+                    continue
+                cut = self._cut(segment, group, matchers, start_ms, end_ms, need)
+                if cut is not None:
+                    cuts.append(cut)
+                    held_bytes += int((cut.high - cut.low).sum()) * _SAMPLE_BYTES
+        need(2 * held_bytes)
+        return _joined(cuts)
+
+    def series(
+        self, matchers: Sequence[Matcher], start_ms: int, end_ms: int, need: Callable[[int], None]
+    ) -> set[Labels]:
+        """The labels of the series that match and may have samples in that time. Samples are not read: a row group that
+        reaches into that time counts with all its series."""
+        found: set[Labels] = set()
+        for segment in self._segments:
+            for group in segment.file.groups:
+                need(0)
+                if not group.may_have(matchers, start_ms, end_ms):
+                    self.reading.groups_pruned += 1
+                    continue
+                series = self._series(segment, group)
+                rows: list[int] = self._matching(segment, series, matchers, need).tolist()
+                found.update(series.labels[row] for row in rows)
+        return found
+
+    def _cut(
+        self,
+        segment: OpenSegment,
+        group: GroupInfo,
+        matchers: Sequence[Matcher],
+        start_ms: int,
+        end_ms: int,
+        need: Callable[[int], None],
+    ) -> _Cut | None:
+        series = self._series(segment, group)
+        rows = self._matching(segment, series, matchers, need)
+        if not rows.size:
+            return None
+        key = (segment.file.url, group.number, "samples")
+        samples, was_here = self._shelf.get(key, lambda: segment.file.read_samples(group.number))
+        self._count(segment, group, was_here, (TIMESTAMP, VALUE, HISTOGRAM))
+        first, last = series.offsets[rows], series.offsets[rows + 1]
+        if group.min_ts_ms >= start_ms and group.max_ts_ms <= end_ms:
+            low, high = first, last
+        else:
+            low = first_from(samples.timestamps, first, last, start_ms)
+            high = first_from(samples.timestamps, low, last, end_ms + 1)
+            there = high > low
+            rows, low, high = rows[there], low[there], high[there]
+        if not rows.size:
+            return None
+        chosen: list[int] = rows.tolist()
+        cut = _Cut([series.labels[row] for row in chosen], low, high, samples, segment.segment_id)
+        few = int((high - low).sum()) * 2 < len(samples.timestamps)
+        return cut.copied() if few else cut
+
+    def _matching(
+        self, segment: OpenSegment, series: GroupSeries, matchers: Sequence[Matcher], need: Callable[[int], None]
+    ) -> I64:
+        """Which series of a row group match and belong to this part."""
+        matching = series.index.matching(matchers, need)
+        if self._part.is_cut_from(segment.shard_count):
+            matching &= series.digests % np.uint64(self._part.count) == np.uint64(self._part.residue)
+        return np.flatnonzero(matching)
+
+    def _series(self, segment: OpenSegment, group: GroupInfo) -> GroupSeries:
+        key = (segment.file.url, group.number, "series")
+        series, was_here = self._shelf.get(key, lambda: segment.file.read_series(group.number))
+        self._count(segment, group, was_here, (METRIC, LABELS))
+        return series
+
+    def _count(self, segment: OpenSegment, group: GroupInfo, was_here: bool, columns: tuple[str, ...]) -> None:
+        if was_here:
+            self.reading.hits += 1
+        else:
+            self.reading.misses += 1
+            self.reading.groups_read += VALUE in columns
+            self.reading.bytes_read += segment.file.stored_bytes(group.number, columns)
+
+
+def _joined(cuts: Sequence[_Cut]) -> SeriesBlock:
+    """All cuts as one block, series sorted by labels."""
+    if not cuts:
+        return SeriesBlock.empty()
+    names = {labels: 0 for cut in cuts for labels in cut.labels}
+    ordered = sorted(names)
+    for place, labels in enumerate(ordered):
+        names[labels] = place
+    places = [np.array([names[labels] for labels in cut.labels], np.int64) for cut in cuts]
+    counts = np.zeros(len(ordered), np.int64)
+    for cut, place in zip(cuts, places, strict=True):
+        counts[place] += cut.high - cut.low
+    offsets = totals_before(counts)
+    timestamps, values = np.empty(int(offsets[-1]), np.int64), np.empty(int(offsets[-1]))
+    histograms = _room_for_histograms(cuts, len(values))
+    filled = offsets[:-1].copy()
+    for cut, place in zip(cuts, places, strict=True):
+        at = filled[place]
+        place_at(cut.samples.timestamps, cut.samples.values, cut.low, cut.high, at, timestamps, values)
+        if histograms is not None and cut.samples.histograms is not None:
+            histograms[_index(at, at + cut.high - cut.low)] = cut.samples.histograms[_index(cut.low, cut.high)]
+        filled[place] += cut.high - cut.low
+    block = SeriesBlock(Axis.of(ordered), offsets, timestamps, values, _if_any(histograms))
+    if first_disorder(timestamps, offsets) is not None:
+        return _in_order(block, _segment_of_each(cuts, places, offsets))
+    return block
+
+
+def _segment_of_each(cuts: Sequence[_Cut], places: Sequence[I64], offsets: I64) -> I64:
+    """For each sample the segment it is from."""
+    found = np.empty(int(offsets[-1]), np.int64)
+    filled = offsets[:-1].copy()
+    for cut, place in zip(cuts, places, strict=True):
+        at = filled[place]
+        found[_index(at, at + cut.high - cut.low)] = cut.segment_id
+        filled[place] += cut.high - cut.low
+    return found
+
+
+def _in_order(block: SeriesBlock, segments: I64) -> SeriesBlock:
+    """Each series by rising time; of several samples of one time the last of the latest segment stays."""
+    series = np.repeat(np.arange(len(block.axis)), np.diff(block.offsets))
+    order = np.lexsort((segments, block.timestamps, series))
+    timestamps, ordered_series = block.timestamps[order], series[order]
+    same = (timestamps[1:] == timestamps[:-1]) & (ordered_series[1:] == ordered_series[:-1])
+    kept = order[np.append(~same, True)]
+    counts = np.bincount(series[kept], minlength=len(block.axis)).astype(np.int64)
+    values: F64 = block.values[kept]
+    histograms = None if block.histograms is None else block.histograms[kept]
+    return SeriesBlock(block.axis, totals_before(counts), block.timestamps[kept], values, histograms)
+
+
+def _index(low: I64, high: I64) -> I64:
+    """All places from each low to before its high."""
+    lengths = high - low
+    offsets = totals_before(lengths)
+    return np.repeat(low - offsets[:-1], lengths) + np.arange(int(offsets[-1]), dtype=np.int64)
+
+
+def _room_for_histograms(cuts: Sequence[_Cut], count: int) -> Objects | None:
+    if all(cut.samples.histograms is None for cut in cuts):
+        return None
+    return np.full(count, None, dtype=object)
+
+
+def _if_any(histograms: Objects | None) -> Objects | None:
+    return histograms if histograms is not None and are_histograms(histograms).any() else None

@@ -1,0 +1,166 @@
+"""Which series, label names and label values there are: from the catalog where it knows, else by works for the crew."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from quarterdeck.core.ids import LeafId, WorkId
+from quarterdeck.core.workcoord.model import WorkKey, WorkKind, WorkSpec
+from quarterdeck.core.workcoord.policies import LEAF
+from quarterdeck.crew.artifacts.fetched import FetchedArtifact
+from quarterdeck.crew.artifacts.threads import in_thread
+from quarterdeck.crew.coordinator import CoordinatorDriver
+from quarterdeck.crew.harvest import Harvest, Window
+from quarterdeck.crew.process.clocks import RandomIds
+from quarterdeck.metrics.model import DEFAULT_TENANT
+from quarterdeck.metrics.planning import Selection, divide
+from quarterdeck.metrics.promql.errors import LimitExceeded
+from quarterdeck.metrics.promql.labels import METRIC_NAME, Labels
+from quarterdeck.metrics.promql.syntax.ast import Matcher
+from quarterdeck.metrics.service import MetricsService
+from quarterdeck.metrics.tasks import SeriesTask, encode_task
+from quarterdeck.metrics.transfer.series_list import SeriesList, read_series
+from quarterdeck.metrics.universe import Universe, index_of
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesRequest:
+    """Series that match one of the selectors and have samples between two times; without selectors, all."""
+
+    selectors: tuple[tuple[Matcher, ...], ...]
+    start_ms: int
+    end_ms: int
+    tenant: str = DEFAULT_TENANT
+    partial_allowed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found, and what is missing from it."""
+
+    values: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSeries:
+    """Series, sorted by their labels, and what is missing from them."""
+
+    labels: tuple[Labels, ...]
+    warnings: tuple[str, ...] = ()
+
+
+class SeriesService:
+    """Answers about labels. It shares the queries' line: at most so many run at once."""
+
+    def __init__(self, queries: MetricsService, driver: CoordinatorDriver[FetchedArtifact], ids: RandomIds) -> None:
+        self._queries = queries
+        self._driver = driver
+        self._ids = ids
+
+    async def label_names(self, request: SeriesRequest) -> Found:
+        """Sorted."""
+        if request.selectors:
+            found = await self.series(request)
+            return Found(tuple(sorted({name for labels in found.labels for name, _ in labels})), found.warnings)
+        universe = await self._queries.catalog.universe(request.tenant)
+        names: set[str] = set()
+        for segment in universe.within(request.start_ms, request.end_ms):
+            index = index_of(segment)
+            names.update(index.values)
+            if any(index.metrics):
+                names.add(METRIC_NAME)
+        return Found(tuple(sorted(names)))
+
+    async def label_values(self, name: str, request: SeriesRequest) -> Found:
+        """Sorted."""
+        if not request.selectors:
+            universe = await self._queries.catalog.universe(request.tenant)
+            values = _known_values(universe, name, request)
+            if values is not None:
+                return Found(tuple(sorted(values)))
+        found = await self.series(request)
+        pairs = (pair for labels in found.labels for pair in labels)
+        return Found(tuple(sorted({value for key, value in pairs if key == name})), found.warnings)
+
+    async def series(self, request: SeriesRequest) -> FoundSeries:
+        """All that match, by works for the crew."""
+        options = self._queries.options
+        async with self._queries.admission.admitted(options.timeout_s):
+            universe = await self._queries.catalog.universe(request.tenant)
+            specs = self._specs(universe, request)
+            if not specs:
+                return FoundSeries(())
+            lists: list[SeriesList] = []
+            window = Window(len(specs), options.result_bytes, first_works=len(specs))
+            async with Harvest(
+                self._driver,
+                specs[0].key.query_id,
+                specs,
+                window=window,
+                size_of=lambda fetched: fetched.metadata.size_bytes,
+                wait_limit_s=options.wait_limit_s,
+            ) as harvest:
+                async for _, artifact in harvest.results():
+                    lists.append(await in_thread(lambda artifact=artifact: _read(artifact)))
+            return await in_thread(lambda: _united(lists, options.max_series))
+
+    def _specs(self, universe: Universe, request: SeriesRequest) -> list[WorkSpec]:
+        selectors = request.selectors or ((),)
+        division = divide(universe, [Selection(matchers, request.start_ms, request.end_ms) for matchers in selectors])
+        query_id = self._ids.query_id()
+        specs: list[WorkSpec] = []
+        for number, work in enumerate(division.works):
+            key = WorkKey(query_id, LeafId("series"), WorkId(f"{query_id}/{number}"))
+            task = SeriesTask(
+                selectors,
+                request.start_ms,
+                request.end_ms,
+                work.segments,
+                work.part,
+                self._queries.options.max_series,
+                request.partial_allowed,
+            )
+            specs.append(
+                WorkSpec(
+                    key,
+                    WorkKind.LEAF,
+                    LEAF,
+                    encode_task(task),
+                    affinity_key=f"{request.tenant}/{work.home}",
+                    tenant=request.tenant,
+                )
+            )
+        return specs
+
+
+def _known_values(universe: Universe, name: str, request: SeriesRequest) -> set[str] | None:
+    """What the catalog knows; None where a segment has too many values to list."""
+    found: set[str] = set()
+    for segment in universe.within(request.start_ms, request.end_ms):
+        index = index_of(segment)
+        if name == METRIC_NAME:
+            found.update(metric for metric in index.metrics if metric)
+            continue
+        values = index.values.get(name, frozenset())
+        if values is None:
+            return None
+        found.update(values)
+    return found
+
+
+def _read(artifact: FetchedArtifact) -> SeriesList:
+    try:
+        return read_series(artifact.read_batches())
+    finally:
+        artifact.release()
+
+
+def _united(lists: Sequence[SeriesList], max_series: int) -> FoundSeries:
+    labels = {one for some in lists for one in some.labels}
+    if len(labels) > max_series:
+        raise LimitExceeded(
+            f"there are more than {max_series:,} such series", "use narrower selectors or a shorter range"
+        )
+    missing = {line for some in lists for line in str(some.report.get("unreadable", "")).splitlines()}
+    warnings = tuple(f"the answer is partial: {line}" for line in sorted(missing))
+    return FoundSeries(tuple(sorted(labels)), warnings)

@@ -1,0 +1,390 @@
+"""Queries on the coordinator: a text becomes a plan, its leaves become works, and what comes back is evaluated.
+
+There is one way for all queries. The coordinator waits until every work of every leaf is here, then evaluates what is left
+of the plan in a thread, block by block. Nothing is written down: who leaves a running query cancels it on every worker.
+"""
+
+import threading
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeVar
+
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.core.ids import LeafId, QueryId, WorkId
+from quarterdeck.core.workcoord.model import WorkKey, WorkKind, WorkSpec
+from quarterdeck.core.workcoord.policies import LEAF
+from quarterdeck.crew.admission import Admission
+from quarterdeck.crew.artifacts.fetched import FetchedArtifact
+from quarterdeck.crew.artifacts.threads import in_thread
+from quarterdeck.crew.coordinator import CoordinatorDriver
+from quarterdeck.crew.harvest import Harvest, Window
+from quarterdeck.crew.observers.timelines import Timeline, Timelines
+from quarterdeck.crew.ports import Clock
+from quarterdeck.crew.process.clocks import RandomIds
+from quarterdeck.metrics.catalog import Catalog
+from quarterdeck.metrics.model import DEFAULT_TENANT
+from quarterdeck.metrics.planning import Division, Selection, ShardWork, divide, selections_of
+from quarterdeck.metrics.promql.blocks import Block, Grid, SeriesBlock
+from quarterdeck.metrics.promql.engine import value_at
+from quarterdeck.metrics.promql.errors import LimitExceeded
+from quarterdeck.metrics.promql.exec.node import Context
+from quarterdeck.metrics.promql.flow.evalflow import EvalFlow, LeafStream
+from quarterdeck.metrics.promql.flow.leaf import LeafBlock, evaluate_leaf
+from quarterdeck.metrics.promql.kernels.threads import Threads
+from quarterdeck.metrics.promql.limits import Limits, Memory
+from quarterdeck.metrics.promql.memory import MemorySource
+from quarterdeck.metrics.promql.notes import Notes
+from quarterdeck.metrics.promql.plan.pipeline import QueryPlan, plan_query
+from quarterdeck.metrics.promql.plan.rules.check_times import check_range
+from quarterdeck.metrics.promql.result import Result, Value
+from quarterdeck.metrics.promql.syntax.types import ValueType
+from quarterdeck.metrics.tasks import LeafTask, QueryTimes, WorkLimits, encode_task
+from quarterdeck.metrics.transfer.leaf_blocks import LeafReader
+from quarterdeck.metrics.transfer.refusals import raise_refusal
+from quarterdeck.metrics.universe import Universe
+
+T = TypeVar("T")
+
+_SHORT_TEXT: Final = 2_000
+"""Queries up to so many characters are planned on the event loop: a thread would take longer to come than that."""
+_EMPTY: Final = MemorySource(SeriesBlock.empty())
+
+
+@dataclass(frozen=True, slots=True)
+class QueryOptions:
+    """How all queries of a coordinator are run."""
+
+    timeout_s: float = 120.0
+    at_once: int = 20
+    wait_limit_s: float = 30.0
+    """How long a work may wait while no worker at all takes it."""
+    lookback_ms: int = 300_000
+    default_subquery_step_ms: int = 60_000
+    limits: Limits = field(default_factory=Limits)
+    max_samples: int = 200_000_000
+    max_series: int = 1_000_000
+    result_bytes: int = 4 << 30
+    """What the results of all works of one query may take, before they are evaluated."""
+    threads: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRequest:
+    """What somebody asks for. A step of 0 makes it an instant query, whose two times are the same."""
+
+    text: str
+    start_ms: int
+    end_ms: int
+    step_ms: int
+    tenant: str = DEFAULT_TENANT
+    lookback_ms: int | None = None
+    partial_allowed: bool = False
+    analyzed: bool = False
+    """Whether it is to be told how the answer came about."""
+
+
+@dataclass(slots=True)
+class Phases:
+    """How long what took, in seconds."""
+
+    queued_s: float = 0.0
+    planning_s: float = 0.0
+    executing_s: float = 0.0
+    """From the first work given out to the last result that is here."""
+    evaluating_s: float = 0.0
+
+
+@dataclass(slots=True)
+class PlannedWork:
+    """One work of one leaf, and what came of it."""
+
+    leaf: int
+    key: WorkKey
+    shard_work: ShardWork
+    artifact: FetchedArtifact | None = None
+    artifact_bytes: int = 0
+    report: Mapping[str, int | float | str] = field(default_factory=dict[str, int | float | str])
+
+
+class RunningQuery:
+    """A query whose works are done, or about to be. Made by `MetricsService.opened`."""
+
+    def __init__(self, query_id: QueryId, request: QueryRequest, plan: QueryPlan, began_s: float) -> None:
+        self.query_id: Final = query_id
+        self.request: Final = request
+        self.plan: Final = plan
+        self.began_s: Final = began_s
+        self.phases: Final = Phases()
+        self.universe: Universe = Universe()
+        self.divisions: tuple[Division, ...] = ()
+        self.works: list[PlannedWork] = []
+        self.timeline: Timeline | None = None
+        self.memory: Memory | None = None
+        self.stopped: Final = threading.Event()
+        self._readers: list[tuple[PlannedWork, LeafReader, Notes]] = []
+        self._flow: EvalFlow | None = None
+
+    @property
+    def unreadable(self) -> list[str]:
+        """The segments that are missing from the answer, each with the reason; empty unless that was allowed."""
+        texts = (str(work.report.get("unreadable", "")) for work in self.works)
+        return sorted({line for text in texts for line in text.splitlines()})
+
+    def prepare(self, flow: EvalFlow, readers: list[tuple[PlannedWork, LeafReader, Notes]], memory: Memory) -> None:
+        """All results are here."""
+        self._flow, self._readers, self.memory = flow, readers, memory
+
+    def result(self) -> Result:
+        """The whole answer. In a thread, once."""
+        flow = self.flow
+        value: Value
+        if not self.plan.instant:
+            value = flow.series()
+        elif flow.query.kind is ValueType.MATRIX:
+            value = flow.samples()
+        else:
+            ((_, block),) = list(flow)
+            value = value_at(block, self.request.start_ms)
+        return Result(value, *self.notes())
+
+    def blocks(self) -> Iterator[tuple[Grid, Block]]:
+        """The answer of a range query as it is computed, by rising time. In a thread, once."""
+        return iter(self.flow)
+
+    def notes(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Warnings and infos, when the answer has been read."""
+        for work, reader, notes in self._readers:
+            reader.drain()
+            notes.add(reader.notes)
+            work.report = reader.report
+        self._readers.clear()
+        warnings, infos = self.flow.notes().show(self.request.text)
+        missing = tuple(f"the answer is partial: {line}" for line in self.unreadable)
+        return (*missing, *warnings), infos
+
+    @property
+    def flow(self) -> EvalFlow:
+        assert self._flow is not None, "it is evaluated when all results are here"
+        return self._flow
+
+
+class MetricsService:
+    """See the module."""
+
+    def __init__(
+        self,
+        driver: CoordinatorDriver[FetchedArtifact],
+        catalog: Catalog,
+        ids: RandomIds,
+        clock: Clock,
+        timelines: Timelines,
+        options: QueryOptions,
+    ) -> None:
+        self.options: Final = options
+        self.catalog: Final = catalog
+        self.admission: Final = Admission(options.at_once, clock)
+        self._driver = driver
+        self._ids = ids
+        self._clock = clock
+        self._timelines = timelines
+        self._threads = Threads(options.threads)
+        # One for each query that may run, and for each one that is being sent.
+        self._pool = ThreadPoolExecutor(2 * options.at_once, thread_name_prefix="evaluate")
+        self._closed = False
+        self.open_answers = 0
+        """Answers that are being sent; their queries may have ended already."""
+
+    def close(self) -> None:
+        """No new queries: the process is on its way out."""
+        self._closed = True
+
+    def end(self) -> None:
+        """Ends the threads, when no query runs any more."""
+        self._threads.close()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def in_thread(self, function: Callable[[], T], stopped: threading.Event | None = None) -> T:
+        """Evaluates or renders something. Canceled, it ends soon, and has ended when this returns."""
+        return await in_thread(function, self._pool, None if stopped is None else stopped.set)
+
+    @asynccontextmanager
+    async def opened(self, request: QueryRequest) -> AsyncGenerator[RunningQuery]:
+        """Runs all works of a query; it can be evaluated within the block. Leaving it cancels what is left."""
+        if self._closed:
+            raise QuarterdeckError(
+                ErrorCode.UNAVAILABLE,
+                "the query was not begun",
+                "this coordinator is shutting down",
+                "ask another one, or this one when it is back",
+            )
+        began_s = self._clock.now()
+        async with AsyncExitStack() as stack:
+            queued_s = await stack.enter_async_context(self.admission.admitted(self.options.timeout_s))
+            planning_s = self._clock.now()
+            plan = await self._plan(request)
+            running = RunningQuery(self._ids.query_id(), request, plan, began_s)
+            running.phases.queued_s = queued_s
+            stack.callback(running.stopped.set)
+            running.universe = await self.catalog.universe(request.tenant)
+            self._divide(running)
+            running.phases.planning_s = self._clock.now() - planning_s
+            await self._run_works(running, stack)
+            stack.push_async_callback(self._release, running)
+            self._prepare(running)
+            yield running
+
+    async def evaluated(self, running: RunningQuery) -> Result:
+        """The whole answer of a query whose works are done."""
+        began_s = self._clock.now()
+        result = await self.in_thread(running.result, running.stopped)
+        running.phases.evaluating_s = self._clock.now() - began_s
+        return result
+
+    def now_s(self) -> float:
+        """On the clock by which queries are timed."""
+        return self._clock.now()
+
+    # Planning
+
+    async def _plan(self, request: QueryRequest) -> QueryPlan:
+        limits = self.options.limits
+        check_range(request.start_ms, request.end_ms, request.step_ms, limits.max_points)
+
+        def plan() -> QueryPlan:
+            step_ms = self.options.default_subquery_step_ms
+            return plan_query(request.text, request.start_ms, request.end_ms, request.step_ms, step_ms)
+
+        return plan() if len(request.text) <= _SHORT_TEXT else await self.in_thread(plan)
+
+    def _divide(self, running: RunningQuery) -> None:
+        plan, lookback_ms = running.plan, self._lookback_ms(running.request)
+        divisions: list[Division] = []
+        for number, leaf in enumerate(plan.leaves):
+            selections: tuple[Selection, ...] = selections_of(leaf, lookback_ms, plan.instant)
+            division = divide(running.universe, selections)
+            divisions.append(division)
+            for place, work in enumerate(division.works):
+                work_id = WorkId(f"{running.query_id}/{number}/{place}")
+                key = WorkKey(running.query_id, LeafId(f"{number}-{leaf.id}"), work_id)
+                running.works.append(PlannedWork(number, key, work))
+        running.divisions = tuple(divisions)
+
+    def _specs(self, running: RunningQuery) -> Iterator[WorkSpec]:
+        request, options = running.request, self.options
+        times = QueryTimes(
+            request.start_ms,
+            request.end_ms,
+            request.step_ms,
+            self._lookback_ms(request),
+            options.default_subquery_step_ms,
+        )
+        limits = WorkLimits(
+            options.limits.memory_bytes, options.max_samples, options.max_series, self._block_cells(running)
+        )
+        for work in running.works:
+            leaf = running.plan.leaves[work.leaf]
+            part, segments = work.shard_work.part, work.shard_work.segments
+            partial = request.partial_allowed
+            task = LeafTask(request.text, times, work.leaf, leaf.id, segments, part, limits, partial)
+            yield WorkSpec(
+                work.key,
+                WorkKind.LEAF,
+                LEAF,
+                encode_task(task),
+                affinity_key=f"{request.tenant}/{work.shard_work.home}",
+                tenant=request.tenant,
+            )
+
+    def _lookback_ms(self, request: QueryRequest) -> int:
+        return self.options.lookback_ms if request.lookback_ms is None else request.lookback_ms
+
+    def _block_cells(self, running: RunningQuery) -> int:
+        return self.options.limits.block_cells_of(max(1, len(running.works)))
+
+    # Running
+
+    async def _run_works(self, running: RunningQuery, stack: AsyncExitStack) -> None:
+        """Gives out all works and waits for all results."""
+        if not running.works:
+            return
+        if running.request.analyzed:
+            running.timeline = self._timelines.follow(running.query_id)
+            stack.callback(self._timelines.leave, running.query_id)
+        began_s = self._clock.now()
+        count = len(running.works)
+        harvest = await stack.enter_async_context(
+            Harvest(
+                self._driver,
+                running.query_id,
+                self._specs(running),
+                window=Window(count, self.options.result_bytes, first_works=count),
+                size_of=lambda fetched: fetched.metadata.size_bytes,
+                wait_limit_s=self.options.wait_limit_s,
+            )
+        )
+        by_key = {work.key: work for work in running.works}
+        stack.push_async_callback(self._release, running)
+        total_bytes = 0
+        async for key, artifact in harvest.results():
+            work = by_key[key]
+            work.artifact, work.artifact_bytes = artifact, artifact.metadata.size_bytes
+            total_bytes += work.artifact_bytes
+            if total_bytes > self.options.result_bytes:
+                raise LimitExceeded(
+                    f"its parts take more than {self.options.result_bytes:,} bytes together",
+                    "ask for fewer series, a shorter range or a longer step",
+                )
+        running.phases.executing_s = self._clock.now() - began_s
+
+    async def _release(self, running: RunningQuery) -> None:
+        running.stopped.set()
+        held = [work.artifact for work in running.works if work.artifact is not None]
+        in_files = [artifact for artifact in held if artifact.path is not None]
+
+        def release() -> None:
+            for artifact in in_files:
+                artifact.release()
+
+        for artifact in held:
+            if artifact.path is None:
+                artifact.release()
+        if in_files:
+            await in_thread(release)
+
+    def _prepare(self, running: RunningQuery) -> None:
+        """Results become streams of blocks, and these an evaluation. What has no segments at all is evaluated here, over
+        no samples."""
+        plan, options = running.plan, self.options
+        memory = Memory(options.limits.memory_bytes)
+        should_stop = running.stopped.is_set
+        context = Context(
+            self._threads.until(should_stop),
+            memory,
+            Notes(),
+            self._lookback_ms(running.request),
+            plan.instant,
+            should_stop,
+        )
+        block_cells = self._block_cells(running)
+        streams: list[LeafStream] = []
+        readers: list[tuple[PlannedWork, LeafReader, Notes]] = []
+        for number, leaf in enumerate(plan.leaves):
+            notes = Notes()
+            shards: list[Iterator[LeafBlock]] = []
+            for work in running.works:
+                if work.leaf == number and work.artifact is not None:
+                    reader = LeafReader(leaf, work.artifact.read_batches())
+                    readers.append((work, reader, notes))
+                    shards.append(_checked(reader))
+            if not shards:
+                shards.append(evaluate_leaf(leaf, _EMPTY, replace(context, notes=notes), block_cells))
+            streams.append(LeafStream(shards, notes))
+        running.prepare(EvalFlow(plan, streams, context, block_cells), readers, memory)
+
+
+def _checked(reader: LeafReader) -> Iterator[LeafBlock]:
+    """The blocks of a work, unless what it answers is that the query cannot be answered."""
+    yield from reader
+    raise_refusal(reader.report)
