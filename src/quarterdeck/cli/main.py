@@ -247,8 +247,8 @@ def import_metrics(
 ) -> None:
     """Import metrics into the lake.
 
-    The samples become Parquet files, sorted and sharded by series, that the crew queries and any other tool can read. It
-    works whether a crew is running or not; queries see the new samples as soon as this ends. A file is imported as a
+    The samples become Parquet files, sorted and sharded by series, that the crew queries and any other tool can read.
+    It works whether a crew is running or not; queries see the new samples as soon as this ends. A file is imported as a
     whole or not at all, and the same file only once. Where the catalog and the segments are is a matter of the
     coordinator's settings `database_url` and `lake_url`, or of --data-dir.
 

@@ -93,10 +93,11 @@ class CoordinatorSettings(ProcessSettings):
     high fills the disk for everybody else on it."""
     database_url: Text = "quarterdeck-data/lake/catalog.db"
     """The catalog: which segments there are. The path of an SQLite file, or `postgresql://user:password@host/name`.
-    Coordinators that share it and `lake_url` give the same answers; on a slow one every query waits for a look at it."""
+    Coordinators that share it and `lake_url` give the same answers; on a slow one every query waits for a look at
+    it."""
     lake_url: Text = "quarterdeck-data/lake/segments"
-    """The folder or bucket with the segments of metrics, as workers see it too: a path, or `s3://bucket/folder`. Another
-    one than imports were written to makes queries fail that need them."""
+    """The folder or bucket with the segments of metrics, as workers see it too: a path, or `s3://bucket/folder`.
+    Another one than imports were written to makes queries fail that need them."""
     queries_at_once: Count = 20
     """PromQL queries that run at the same time; the others wait in line. Too low leaves workers idle; too high lets
     queries compete for memory: each may take `query_memory_bytes`."""
@@ -104,16 +105,16 @@ class CoordinatorSettings(ProcessSettings):
     """Seconds that a PromQL query may take, waiting in line among them; one that asks for more gets this. Too low fails
     long queries; too high lets abandoned ones hold places."""
     query_memory_bytes: Bytes = 1024**3
-    """What one PromQL query may hold in the coordinator, and each of its works in a worker; a query that needs more fails
-    with a message that says so. Too low refuses useful queries; too high lets the kernel kill the process."""
+    """What one PromQL query may hold in the coordinator, and each of its works in a worker; a query that needs more
+    fails with a message that says so. Too low refuses useful queries; too high lets the kernel kill the process."""
     query_max_samples: Count = 200_000_000
-    """Samples that one work of a PromQL query may read. Too low refuses useful queries; too high lets one query keep the
-    crew busy for long."""
+    """Samples that one work of a PromQL query may read. Too low refuses useful queries; too high lets one query keep
+    the crew busy for long."""
     query_max_series: Count = 1_000_000
     """Series that one work of a PromQL query may read, or that an answer about series may have."""
     query_lookback_s: Seconds = 300.0
-    """Seconds that the newest sample of a series may be old to count as its value. Longer bridges gaps, and shows series
-    that have ended."""
+    """Seconds that the newest sample of a series may be old to count as its value. Longer bridges gaps, and shows
+    series that have ended."""
     shutdown_grace_s: SecondsOrZero = 10.0
     """Seconds that running queries may go on when the coordinator was told to stop. Too low cuts off answers that were
     nearly there; too high delays a restart."""

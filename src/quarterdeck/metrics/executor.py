@@ -71,8 +71,8 @@ class LeafExecutor:
         memory_bytes: int,
         on_query: Callable[[AttemptId, float, Outcome], None] | None = None,
     ) -> None:
-        """`threads` share the kernels of a work. `shelf_bytes` is for row groups that stay in memory; `memory_bytes` what
-        one work may take on top. `on_query` gets the seconds that a work took, and how it ended; on the loop."""
+        """`threads` share the kernels of a work. `shelf_bytes` is for row groups that stay in memory; `memory_bytes`
+        what one work may take on top. `on_query` gets the seconds that a work took, and how it ended; on the loop."""
         self._cache = cache
         self._spool = spool
         self._threads = Threads(threads)

@@ -1,9 +1,8 @@
 """From a query's leaves to the works that the crew gets: which segments, divided by shard, never by time.
 
-The division depends on the query and the segments alone, so that every coordinator gives out the same works, and the same
-query finds its segments where they are cached. The size of a work is a matter of rows: a leaf that reads little is one
-work, a large one as many as there are shards.
-"""
+The division depends on the query and the segments alone, so that every coordinator gives out the same works, and the
+same query finds its segments where they are cached. The size of a work is a matter of rows: a leaf that reads little is
+one work, a large one as many as there are shards. """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -91,8 +90,8 @@ def _works(candidates: Sequence[Candidate], work_rows: int, name: str) -> list[S
     if not candidates:
         return []
     # All counts are powers of two. A series is in shard d % n of every segment, where d is its digest and n that
-    # segment's count: a work has the segments whose shard may hold its series, and a segment with fewer shards than there
-    # are works is in several of them, of which each takes its own series.
+    # segment's count: a work has the segments whose shard may hold its series, and a segment with fewer shards than
+    # there are works is in several of them, of which each takes its own series.
     most = max(candidate.segment.shard_count for candidate in candidates)
     rows = sum(candidate.rows for candidate in candidates)
     count = 1

@@ -1,8 +1,8 @@
 """Queries on the coordinator: a text becomes a plan, its leaves become works, and what comes back is evaluated.
 
-There is one way for all queries. The coordinator waits until every work of every leaf is here, then evaluates what is left
-of the plan in a thread, block by block. Nothing is written down: who leaves a running query cancels it on every worker.
-"""
+There is one way for all queries. The coordinator waits until every work of every leaf is here, then evaluates what is
+left of the plan in a thread, block by block. Nothing is written down: who leaves a running query cancels it on every
+worker. """
 
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
@@ -354,8 +354,8 @@ class MetricsService:
             await in_thread(release)
 
     def _prepare(self, running: RunningQuery) -> None:
-        """Results become streams of blocks, and these an evaluation. What has no segments at all is evaluated here, over
-        no samples."""
+        """Results become streams of blocks, and these an evaluation. What has no segments at all is evaluated here,
+        over no samples."""
         plan, options = running.plan, self.options
         memory = Memory(options.limits.memory_bytes)
         should_stop = running.stopped.is_set

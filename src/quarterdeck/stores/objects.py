@@ -97,8 +97,8 @@ class ObjectStores:
             raise unreachable(ref.url, f"it ended after {read_bytes} of {ref.size_bytes} bytes")
 
     async def put(self, url: str, data: bytes) -> None:
-        """Writes an object, all of it or nothing; one of the same name is replaced. When this returns it is safe: a local
-        file is on the disk, not only in the system's memory."""
+        """Writes an object, all of it or nothing; one of the same name is replaced. When this returns it is safe: a
+        local file is on the disk, not only in the system's memory."""
         location = parse_location(url)
         with told_with(url):
             if location.path is not None:

@@ -14,9 +14,10 @@ async def in_thread(
     pool: Executor | None = None,
     on_cancel: Callable[[], None] | None = None,
 ) -> T:
-    """Runs it in a thread, of this pool if there is one. Canceled, it waits for the function to end before it passes the cancel on: whoever cleans up
-    then knows that no thread still uses what is cleaned up. A result that comes too late is lost, so a function that
-    acquires something keeps it where the one who cleans up finds it. `on_cancel` may tell the function to end soon."""
+    """Runs it in a thread, of this pool if there is one. Canceled, it waits for the function to end before it passes
+    the cancel on: whoever cleans up then knows that no thread still uses what is cleaned up. A result that comes too
+    late is lost, so a function that acquires something keeps it where the one who cleans up finds it. `on_cancel` may
+    tell the function to end soon."""
     running = asyncio.get_running_loop().run_in_executor(pool, function)
     try:
         return await asyncio.shield(running)

@@ -1,8 +1,7 @@
 """`SegmentFile`: a segment on the local disk, read a row group at a time.
 
-The checksum of the whole file is compared with the catalog's when it is first opened, that of each page when it is read.
-Nothing is held open between reads; any thread may read.
-"""
+The checksum of the whole file is compared with the catalog's when it is first opened, that of each page when it is
+read. Nothing is held open between reads; any thread may read. """
 
 from collections.abc import Sequence
 from dataclasses import dataclass

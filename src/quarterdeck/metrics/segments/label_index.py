@@ -1,7 +1,7 @@
 """Which metrics and label values a segment has, in a few kilobytes: enough to know that it need not be read.
 
-The catalog keeps it with the segment. A label with very many values is left open, and then nothing is concluded from it.
-"""
+The catalog keeps it with the segment. A label with very many values is left open, and then nothing is concluded from
+it. """
 
 import json
 import zlib
@@ -19,6 +19,16 @@ from quarterdeck.metrics.promql.syntax.matchers import accepts
 MOST_VALUES: Final = 5_000
 """A label with more values in one segment is left open."""
 _VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """How much of a segment a selector is about."""
+
+    metric_rows: int
+    """Rows of the metrics that it takes: these lie side by side, and are read together."""
+    rows: int
+    """Of these, about so many are of series that match."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,13 +53,16 @@ class LabelIndex:
         kept = {name: frozenset(some) if len(some) <= MOST_VALUES else None for name, some in values.items()}
         return LabelIndex(dict(metrics), kept)
 
-    def rows_of(self, matchers: Sequence[Matcher]) -> int:
-        """How many rows the metrics have that the matchers may take; 0 when no series can match."""
-        rows = self._metric_rows([matcher for matcher in matchers if matcher.name == METRIC_NAME])
-        if not rows:
-            return 0
-        may_match = all(self._may_match(matcher) for matcher in matchers if matcher.name != METRIC_NAME)
-        return rows if may_match else 0
+    def estimate(self, matchers: Sequence[Matcher]) -> Estimate | None:
+        """How many rows the matchers may take, as far as this knows; None when no series can match."""
+        metric_rows = self._metric_rows([matcher for matcher in matchers if matcher.name == METRIC_NAME])
+        if not metric_rows:
+            return None
+        share = 1.0
+        for matcher in matchers:
+            if matcher.name != METRIC_NAME:
+                share *= self._share(matcher)
+        return Estimate(metric_rows, max(1, round(metric_rows * share))) if share else None
 
     def encoded(self) -> bytes:
         """For the catalog."""
@@ -82,16 +95,19 @@ class LabelIndex:
             taken = [before and bool(now) for before, now in zip(taken, takes, strict=True)]
         return sum(self.metrics[name] for name, is_taken in zip(names, taken, strict=True) if is_taken)
 
-    def _may_match(self, matcher: Matcher) -> bool:
-        """Whether some series may have a value that the matcher takes; one without the label has the empty one."""
+    def _share(self, matcher: Matcher) -> float:
+        """Which share of the series may have a value that the matcher takes, if all values are as frequent: 0 only when
+        none has. A series without the label has the empty value."""
         if accepts(matcher, ""):
-            return True
+            return 1.0
         values = self.values.get(matcher.name, frozenset())
         if values is None:
-            return True
+            return 1 / MOST_VALUES if matcher.op is MatchOp.EQUAL else 1.0
+        if not values:
+            return 0.0
         if matcher.op is MatchOp.EQUAL:
-            return matcher.value in values
-        return bool(takes_each(matcher, list(values), _no_hurry).any())
+            return 1 / len(values) if matcher.value in values else 0.0
+        return float(takes_each(matcher, list(values), _no_hurry).mean())
 
 
 def _no_hurry() -> None:

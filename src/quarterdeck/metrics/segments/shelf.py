@@ -1,8 +1,7 @@
 """`Shelf`: row groups that were read, kept in memory as long as there is room for them.
 
-What was used longest ago goes first. What a query still holds lives on until it lets go. Any thread may use it; two that
-ask for the same at the same time may both read it.
-"""
+What was used longest ago goes first. What a query still holds lives on until it lets go. Any thread may use it; two
+that ask for the same at the same time may both read it. """
 
 import threading
 from collections import OrderedDict
@@ -45,7 +44,8 @@ class Shelf:
         return len(self._kept)
 
     def get(self, key: Hashable, read: Callable[[], S]) -> tuple[S, bool]:
-        """What is kept under this key, or else what `read` gives, which is kept from now on; and whether it was here."""
+        """What is kept under this key, or else what `read` gives, which is kept from now on; and whether it was
+        here."""
         with self._lock:
             entry = self._kept.get(key)
             if entry is not None:
