@@ -2,7 +2,8 @@
 
 The division depends on the query and the segments alone, so that every coordinator gives out the same works, and the
 same query finds its segments where they are cached. The size of a work is a matter of rows: a leaf that reads little is
-one work, a large one as many as there are shards. """
+one work, a large one as many as there are shards.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

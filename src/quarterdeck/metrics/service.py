@@ -2,7 +2,8 @@
 
 There is one way for all queries. The coordinator waits until every work of every leaf is here, then evaluates what is
 left of the plan in a thread, block by block. Nothing is written down: who leaves a running query cancels it on every
-worker. """
+worker.
+"""
 
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping

@@ -2,7 +2,8 @@
 
 A task travels as JSON with a version in it: a worker that does not know the version says so, and guesses nothing. A
 leaf travels as the text of its query and its place among the leaves: a worker that plans the same text finds the same
-leaf, and its id proves it. """
+leaf, and its id proves it.
+"""
 
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeAlias

@@ -6,6 +6,7 @@ shard. Of samples with the same series and time the last one stays.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -118,7 +119,7 @@ class Assembly:
         pieces = windows * shard_count + shards[ranks].astype(np.int64)
         edges = [0, *(np.flatnonzero(np.diff(pieces)) + 1).tolist(), len(starts)]
         bounds = np.append(starts, len(rows))
-        for low, high in zip(edges[:-1], edges[1:], strict=True):
+        for low, high in pairwise(edges):
             own = rows[bounds[low] : bounds[high]]
             chosen: list[int] = order[ranks[low:high]].tolist()
             found = None if histograms is None else histograms[own]

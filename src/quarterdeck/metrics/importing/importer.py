@@ -2,7 +2,8 @@
 
 Segments are written first, under names made of what they are; the catalog learns of them in one transaction at the end.
 An import that breaks off leaves objects that nobody refers to, and the next try writes them again. The same content
-with the same options is imported once. """
+with the same options is imported once.
+"""
 
 import asyncio
 import time
@@ -17,7 +18,7 @@ import xxhash
 from quarterdeck.metrics.catalog import ImportRecord, NewSegment, find_import, record_import, segment_url
 from quarterdeck.metrics.importing.assembly import Assembly, Piece
 from quarterdeck.metrics.importing.batches import MetricMetadata, SampleReader
-from quarterdeck.metrics.segments.file import checksum_of
+from quarterdeck.metrics.segments.file import CHECKSUM_PREFIX, checksum_of
 from quarterdeck.metrics.segments.label_index import LabelIndex
 from quarterdeck.metrics.segments.layout import segment_bytes
 from quarterdeck.stores.database.sql import SqlDatabase
@@ -145,13 +146,28 @@ class _Import:
                 waiting.clear()
         await self._put(waiting)
 
-        def _segment(self, piece: Piece) -> tuple[str, bytes]: block = piece.block data = segment_bytes(block) checksum
-        = checksum_of(data) place = f"{quote(self._tenant,
-        safe='')}/{self._import_id[:16]}/{len(self._segments):05d}-{checksum.partition(':')[2][:16]}.parquet" counts:
-        list[int] = (block.offsets[1:] - block.offsets[:-1]).tolist() self._segments.append( NewSegment( piece.shard,
-        piece.shard_count, place, len(data), checksum, int(block.timestamps.min()), int(block.timestamps.max()),
-        len(block.timestamps), len(block.axis), LabelIndex.of(block.axis.labels, counts).encoded(), ) ) return place,
-        data
+    def _segment(self, piece: Piece) -> tuple[str, bytes]:
+        block = piece.block
+        data = segment_bytes(block)
+        checksum = checksum_of(data)
+        name = f"{len(self._segments):05d}-{checksum.removeprefix(CHECKSUM_PREFIX)[:16]}.parquet"
+        place = f"{quote(self._tenant, safe='')}/{self._import_id[:16]}/{name}"
+        counts: list[int] = (block.offsets[1:] - block.offsets[:-1]).tolist()
+        self._segments.append(
+            NewSegment(
+                piece.shard,
+                piece.shard_count,
+                place,
+                len(data),
+                checksum,
+                int(block.timestamps.min()),
+                int(block.timestamps.max()),
+                len(block.timestamps),
+                len(block.axis),
+                LabelIndex.of(block.axis.labels, counts).encoded(),
+            )
+        )
+        return place, data
 
     async def _put(self, waiting: Sequence[tuple[str, bytes]]) -> None:
         async with asyncio.TaskGroup() as group:

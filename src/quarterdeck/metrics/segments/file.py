@@ -1,7 +1,8 @@
 """`SegmentFile`: a segment on the local disk, read a row group at a time.
 
 The checksum of the whole file is compared with the catalog's when it is first opened, that of each page when it is
-read. Nothing is held open between reads; any thread may read. """
+read. Nothing is held open between reads; any thread may read.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -133,10 +134,10 @@ class SegmentFile:
         names: list[str] = metrics.dictionary.to_pylist()
         texts: list[str] = labels.dictionary.to_pylist()
         try:
-            found = tuple(
-                labels_of(names[metric], texts[text])
-                for metric, text in zip(metric_codes[starts].tolist(), label_codes[starts].tolist(), strict=True)
-            )
+            first_metrics: list[int] = metric_codes[starts].tolist()
+            first_labels: list[int] = label_codes[starts].tolist()
+            pairs = zip(first_metrics, first_labels, strict=True)
+            found = tuple(labels_of(names[metric], texts[text]) for metric, text in pairs)
         except ValueError as error:
             raise UnreadableSegmentError(self.url, str(error)) from error
         return GroupSeries(found, np.append(starts, len(metric_codes)), SeriesIndex(found))

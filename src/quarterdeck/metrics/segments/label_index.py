@@ -1,7 +1,8 @@
 """Which metrics and label values a segment has, in a few kilobytes: enough to know that it need not be read.
 
 The catalog keeps it with the segment. A label with very many values is left open, and then nothing is concluded from
-it. """
+it.
+"""
 
 import json
 import zlib

@@ -25,7 +25,7 @@ def labels_of(metric: str, text: str) -> Labels:
     """
     found: object = json.loads(text)
     if not isinstance(found, dict):
-        raise ValueError(f"labels are a JSON object, and this is {text[:80]}")
+        raise ValueError(f"labels are a JSON object, and this is {text[:80]}")  # noqa: TRY004 - of what was read
     pairs = cast("dict[str, object]", found)
     if not all(type(value) is str for value in pairs.values()):
         raise ValueError(f"the values of labels are texts, and here one is not: {text[:80]}")

@@ -1,7 +1,8 @@
 """`Shelf`: row groups that were read, kept in memory as long as there is room for them.
 
 What was used longest ago goes first. What a query still holds lives on until it lets go. Any thread may use it; two
-that ask for the same at the same time may both read it. """
+that ask for the same at the same time may both read it.
+"""
 
 import threading
 from collections import OrderedDict

@@ -164,10 +164,8 @@ def _joined(cuts: Sequence[_Cut]) -> SeriesBlock:
     """All cuts as one block, series sorted by labels."""
     if not cuts:
         return SeriesBlock.empty()
-    names = {labels: 0 for cut in cuts for labels in cut.labels}
-    ordered = sorted(names)
-    for place, labels in enumerate(ordered):
-        names[labels] = place
+    ordered = sorted({labels for cut in cuts for labels in cut.labels})
+    names = {labels: place for place, labels in enumerate(ordered)}
     places = [np.array([names[labels] for labels in cut.labels], np.int64) for cut in cuts]
     counts = np.zeros(len(ordered), np.int64)
     for cut, place in zip(cuts, places, strict=True):
