@@ -79,8 +79,6 @@ class CrewPlan:
             ports = (port_of(addresses["http"]), port_of(addresses["control"]))
         for name, port in zip(("--http-port", "--control-port"), ports, strict=True):
             arguments += [] if port is None else [name, str(port)]
-        for name, value in lake_settings(self.coordinator, self.request.data_dir).items():
-            arguments += ["--set", f"{name}={value}"]
         return arguments
 
     def worker_arguments(self, name: str, control: str) -> list[str]:
@@ -112,13 +110,6 @@ class CrewPlan:
             yield from ("--config", str(self.request.config))
         for text in _by_kind(self.request.settings)[kind]:
             yield from ("--set", text)
-
-
-def lake_settings(settings: CoordinatorSettings, data_dir: Path) -> dict[str, str]:
-    """Where catalog and segments are: below the folder of the crew, unless somebody has set it."""
-    lake = data_dir.absolute() / "lake"
-    places = {"database_url": str(lake / "catalog.db"), "lake_url": str(lake / "segments")}
-    return {name: value for name, value in places.items() if name not in settings.model_fields_set}
 
 
 def _by_kind(texts: Sequence[str]) -> dict[str, list[str]]:

@@ -13,7 +13,7 @@ from typing import Final
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from quarterdeck.cli.crew_plan import lake_settings
+from quarterdeck.cli.crew_plan import COORDINATOR
 from quarterdeck.cli.options import MetricsFormat, TimestampUnit, parse_settings
 from quarterdeck.cli.telling import counted, tell
 from quarterdeck.config import load_coordinator
@@ -49,7 +49,7 @@ class ImportOrder:
     mapping: ColumnMapping
     tenant: str
     shards: int | None
-    data_dir: Path
+    data_dir: Path | None
     config: Path | None
     settings: Sequence[str]
 
@@ -79,17 +79,13 @@ def mapping_of(
 def run(order: ImportOrder) -> int:
     """Imports one file after the other. One that fails is told, and the others are imported all the same."""
     sources = [_source(path, order) for path in order.files]
-    settings = load_coordinator(order.config, parse_settings(order.settings))
-    places = {
-        "database_url": settings.database_url,
-        "lake_url": settings.lake_url,
-        **lake_settings(settings, order.data_dir),
-    }
+    place = {} if order.data_dir is None else {"data_dir": order.data_dir / COORDINATOR}
+    settings = load_coordinator(order.config, {**parse_settings(order.settings), **place})
     console = Console(stderr=True)
     code = 0
-    with closing(open_database(places["database_url"])) as database:
+    with closing(open_database(settings.database_url)) as database:
         database.upgrade()
-        lake = importer.Lake(database, ObjectStores(S3Options(**settings.s3.options())), places["lake_url"])
+        lake = importer.Lake(database, ObjectStores(S3Options(**settings.s3.options())), settings.lake_url)
         for source in sources:
             try:
                 sys.stdout.write(_told(source.path, _import(lake, source, order, console)) + "\n")

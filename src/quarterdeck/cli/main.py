@@ -240,8 +240,12 @@ def import_metrics(
         typer.Option(min=1, max=64, help="Parts to store the series in, a power of two.  [default: by their number]"),
     ] = None,
     data_dir: Annotated[
-        Path, typer.Option(help="The folder of the crew: catalog and segments are below it.", file_okay=False)
-    ] = Path("quarterdeck-data"),
+        Path | None,
+        typer.Option(
+            help="The folder of the crew: catalog and segments are below it.  [default: quarterdeck-data]",
+            file_okay=False,
+        ),
+    ] = None,
     config: opt.ConfigFile = None,
     settings: opt.Settings = None,
 ) -> None:

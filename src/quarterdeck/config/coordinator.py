@@ -1,9 +1,9 @@
 """The settings of a coordinator."""
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydantic_settings import SettingsConfigDict
 
@@ -28,6 +28,14 @@ from quarterdeck.config.values import (
 
 def _new_id() -> str:
     return f"{host_name()}-{secrets.token_hex(4)}"
+
+
+def _catalog(settings: Mapping[str, Any]) -> str:
+    return str(settings["data_dir"].absolute().parent / "lake" / "catalog.db")
+
+
+def _segments(settings: Mapping[str, Any]) -> str:
+    return str(settings["data_dir"].absolute().parent / "lake" / "segments")
 
 
 class CoordinatorSettings(ProcessSettings):
@@ -91,11 +99,11 @@ class CoordinatorSettings(ProcessSettings):
     spool_limit_bytes: Bytes = 10 * 1024**3
     """What fetched results may take on disk, all queries together. Too low stops fetching until clients have read; too
     high fills the disk for everybody else on it."""
-    database_url: Text = "quarterdeck-data/lake/catalog.db"
+    database_url: Text = computed(_catalog, "`lake/catalog.db` beside `data_dir`")
     """The catalog: which segments there are. The path of an SQLite file, or `postgresql://user:password@host/name`.
     Coordinators that share it and `lake_url` give the same answers; on a slow one every query waits for a look at
     it."""
-    lake_url: Text = "quarterdeck-data/lake/segments"
+    lake_url: Text = computed(_segments, "`lake/segments` beside `data_dir`")
     """The folder or bucket with the segments of metrics, as workers see it too: a path, or `s3://bucket/folder`.
     Another one than imports were written to makes queries fail that need them."""
     queries_at_once: Count = 20
