@@ -16,6 +16,7 @@ from quarterdeck.metrics.promql.histograms.native import NativeHistogram
 from quarterdeck.metrics.promql.labels import Labels, show
 from quarterdeck.metrics.promql.result import Scalar, String, Value, Vector
 from tests.conformance.histogram_text import HistogramText, show_histogram
+from tests.conformance.json_answers import ShownHistogram
 from tests.conformance.notation import Mark, Point
 from tests.conformance.script import (
     Expected,
@@ -190,6 +191,8 @@ def _same(expected: Point, actual: object) -> bool:
         return almost_equal(expected, actual)
     if isinstance(expected, HistogramText) and isinstance(actual, NativeHistogram):
         return _same_histogram(expected, actual)
+    if isinstance(expected, HistogramText) and isinstance(actual, ShownHistogram):
+        return _same_shown(ShownHistogram.of(expected.histogram), actual)
     return expected == actual
 
 
@@ -203,6 +206,20 @@ def _same_histogram(expected: HistogramText, actual: NativeHistogram) -> bool:
         Layout.of(wanted) == Layout.of(came)
         and all([index for index, _ in one] == [index for index, _ in other] for one, other in sides)
         and all(almost_equal(one, other) for one, other in zip(_numbers(wanted), _numbers(came), strict=True))
+    )
+
+
+def _same_shown(wanted: ShownHistogram, came: ShownHistogram) -> bool:
+    return (
+        almost_equal(wanted.count, came.count)
+        and almost_equal(wanted.total, came.total)
+        and [bucket.rule for bucket in wanted.buckets] == [bucket.rule for bucket in came.buckets]
+        and all(
+            almost_equal(one.lower, other.lower)
+            and almost_equal(one.upper, other.upper)
+            and almost_equal(one.count, other.count)
+            for one, other in zip(wanted.buckets, came.buckets, strict=True)
+        )
     )
 
 

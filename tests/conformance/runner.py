@@ -7,7 +7,8 @@ one are the engine's defaults.
 """
 
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Final, Protocol
 
 from quarterdeck.metrics.promql.blocks import SeriesBlock
 from quarterdeck.metrics.promql.errors import ExecutionError, LimitExceeded, ParseError
+from quarterdeck.metrics.promql.memory import MemorySource, Series
 from quarterdeck.metrics.promql.result import Result, Scalar, Value, Vector
 from quarterdeck.metrics.promql.source import Source
 from tests.conformance import comparison
@@ -37,12 +39,32 @@ from tests.conformance.script import (
 START_TIMESTAMPS: Final = "start timestamps come later"
 
 _MINUTE_MS: Final = 60_000
-_REFUSALS: Final = (ParseError, ExecutionError, LimitExceeded)
 _SHOWN_FRAMES: Final = 6
 
 
+class Refused(Exception):
+    """The query cannot be answered; `reason` is in Prometheus' words."""
+
+    def __init__(self, reason: str, is_parse_error: bool) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.is_parse_error = is_parse_error
+
+
+class Oracle(Protocol):
+    """What answers queries over the samples of a stage. It raises `Refused`, and nothing else unless it is broken."""
+
+    def instant(self, text: str, time_ms: int) -> Result:
+        """The answer at one time."""
+        ...
+
+    def range(self, text: str, start_ms: int, end_ms: int, step_ms: int) -> Result:
+        """The answer at many times."""
+        ...
+
+
 class QueryEngine(Protocol):
-    """What a script can be run against."""
+    """An engine that gets its samples with each query."""
 
     def instant(self, sources: Sequence[Source], text: str, time_ms: int) -> Result:
         """The answer at one time."""
@@ -51,6 +73,50 @@ class QueryEngine(Protocol):
     def range(self, sources: Sequence[Source], text: str, start_ms: int, end_ms: int, step_ms: int) -> Result:
         """The answer at many times."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOracle:
+    """An engine and its samples."""
+
+    engine: QueryEngine
+    sources: Sequence[Source]
+
+    def instant(self, text: str, time_ms: int) -> Result:
+        with _told():
+            return self.engine.instant(self.sources, text, time_ms)
+
+    def range(self, text: str, start_ms: int, end_ms: int, step_ms: int) -> Result:
+        with _told():
+            return self.engine.range(self.sources, text, start_ms, end_ms, step_ms)
+
+
+@contextmanager
+def _told() -> Generator[None]:
+    try:
+        yield
+    except (ParseError, ExecutionError, LimitExceeded) as error:
+        raise Refused(error.reason, isinstance(error, ParseError)) from error
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stage:
+    """Samples, and the evals that are asked while they are there."""
+
+    series: tuple[Series, ...]
+    has_starts: bool
+    evals: tuple[Eval, ...]
+
+
+class Ways(StrEnum):
+    """In how many ways an instant eval is asked."""
+
+    PLAIN = "plain"
+    """As it stands."""
+    SOME = "some"
+    """As it stands, pinned to one other time, and each of these as a range query."""
+    ALL = "all"
+    """The same, pinned to all of upstream's times."""
 
 
 class Verdict(StrEnum):
@@ -100,39 +166,56 @@ def run(
 
     `thorough` runs pinned queries at all of upstream's times, and else at one of them, which takes a third of the time.
     """
+    for stage in stages(script, wanted):
+        if stage.has_starts:
+            yield from (skipped(script.file, command) for command in stage.evals)
+            continue
+        oracle = EngineOracle(engine, MemorySource.of(stage.series).shards(shards))
+        ways = Ways.ALL if thorough else Ways.SOME
+        yield from (judged(script.file, command, oracle, ways) for command in stage.evals)
+
+
+def stages(script: Script, wanted: Callable[[Eval], bool] = lambda _: True) -> Iterator[Stage]:
+    """What a script has loaded whenever it asks something, and what it asks then."""
     samples = Samples()
-    sources: Sequence[Source] | None = None
+    evals: list[Eval] = []
     for command in script.commands:
         match command:
-            case Clear():
-                samples, sources = Samples(), None
-            case Load():
-                try:
-                    samples.load(command)
-                except ValueError as error:
-                    raise ScriptError(script.file, command.line, str(error)) from error
-                sources = None
-            case Eval() if wanted(command):
-                if samples.has_starts:
-                    yield Outcome(script.file, command, Verdict.SKIPPED, START_TIMESTAMPS)
-                    continue
-                if sources is None:
-                    sources = samples.source().shards(shards)
-                yield _outcome(script.file, command, engine, sources, thorough)
             case Eval():
+                evals += [command] if wanted(command) else []
+                continue
+            case Clear() | Load():
                 pass
-
-
-def _outcome(file: str, command: Eval, engine: QueryEngine, sources: Sequence[Source], thorough: bool) -> Outcome:
-    value: Value | None = None
-    for run_ in _runs(command, thorough):
+        if evals:
+            yield Stage(samples.series(), samples.has_starts, tuple(evals))
+            evals = []
+        if isinstance(command, Clear):
+            samples = Samples()
+            continue
         try:
-            result = _ask(run_, engine, sources)
+            samples.load(command)
+        except ValueError as error:
+            raise ScriptError(script.file, command.line, str(error)) from error
+    if evals:
+        yield Stage(samples.series(), samples.has_starts, tuple(evals))
+
+
+def skipped(file: str, command: Eval) -> Outcome:
+    """The outcome of an eval whose samples have starts, which have no place in our samples."""
+    return Outcome(file, command, Verdict.SKIPPED, START_TIMESTAMPS)
+
+
+def judged(file: str, command: Eval, oracle: Oracle, ways: Ways) -> Outcome:
+    """Ask in these ways, up to the first answer that is wrong."""
+    value: Value | None = None
+    for run_ in _runs(command, ways):
+        try:
+            result = _ask(run_, oracle)
             value = result.value
             complaint = _judge(command, run_, result)
-        except _REFUSALS as error:
+        except Refused as error:
             value = None
-            complaint = _judge_refusal(command, error.reason, isinstance(error, ParseError))
+            complaint = _judge_refusal(command, error.reason, error.is_parse_error)
         except Exception as error:  # noqa: BLE001 - a bug of the engine is the failure of one eval, not of all
             value = None
             complaint = f"the engine broke:\n{_story(error)}"
@@ -141,8 +224,8 @@ def _outcome(file: str, command: Eval, engine: QueryEngine, sources: Sequence[So
     return Outcome(file, command, Verdict.PASSED)
 
 
-def _runs(command: Eval, thorough: bool) -> Iterator[_Run]:
-    if isinstance(command.at, Steps):
+def _runs(command: Eval, ways: Ways) -> Iterator[_Run]:
+    if isinstance(command.at, Steps) or ways is Ways.PLAIN:
         yield _Run(command.query, command.at)
         return
     yield from _with_range(command, command.query, command.at)
@@ -153,7 +236,7 @@ def _runs(command: Eval, thorough: bool) -> Iterator[_Run]:
         return
     if query is not None:
         times_ms = other_times_ms(command.at.time_ms)
-        for time_ms in times_ms if thorough else times_ms[-1:]:
+        for time_ms in times_ms if ways is Ways.ALL else times_ms[-1:]:
             yield from _with_range(command, query, Instant(time_ms))
 
 
@@ -164,10 +247,10 @@ def _with_range(command: Eval, query: str, at: Instant) -> Iterator[_Run]:
         yield _Run(query, Steps(at.time_ms - _MINUTE_MS, at.time_ms + _MINUTE_MS, _MINUTE_MS), at)
 
 
-def _ask(run_: _Run, engine: QueryEngine, sources: Sequence[Source]) -> Result:
+def _ask(run_: _Run, oracle: Oracle) -> Result:
     if isinstance(run_.at, Instant):
-        return engine.instant(sources, run_.query, run_.at.time_ms)
-    return engine.range(sources, run_.query, run_.at.start_ms, run_.at.end_ms, run_.at.step_ms)
+        return oracle.instant(run_.query, run_.at.time_ms)
+    return oracle.range(run_.query, run_.at.start_ms, run_.at.end_ms, run_.at.step_ms)
 
 
 def _judge(command: Eval, run_: _Run, result: Result) -> str | None:

@@ -1,4 +1,4 @@
-"""The samples that a script has loaded so far, as sources that an engine can select from."""
+"""The samples that a script has loaded so far."""
 
 import math
 from collections.abc import Iterable
@@ -39,9 +39,13 @@ class Samples:
             for labels, points in _with_custom_buckets(load).items():
                 self._add(labels, points.items())
 
-    def source(self) -> MemorySource:
+    def series(self) -> tuple[Series, ...]:
         """All samples so far."""
-        return MemorySource.of(self._arrays(labels, points) for labels, points in self._series.items())
+        return tuple(self._arrays(labels, points) for labels, points in self._series.items())
+
+    def source(self) -> MemorySource:
+        """As a source that an engine can select from."""
+        return MemorySource.of(self.series())
 
     def _add(self, labels: Labels, points: Iterable[tuple[int, Point]]) -> None:
         mine = self._series.setdefault(labels, {})

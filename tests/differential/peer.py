@@ -27,7 +27,7 @@ class PeerFailedError(Exception):
 
 
 class PrometheusClient:
-    """One connection to a running Prometheus; close it."""
+    """One connection to a running Prometheus, or to a coordinator, which answers alike; close it."""
 
     def __init__(self, port: int) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_REQUEST_LIMIT_S)
@@ -36,12 +36,12 @@ class PrometheusClient:
         """Close the connection."""
         self._connection.close()
 
-    def ask(self, endpoint: str, parameters: Mapping[str, str]) -> dict[str, Any]:
-        """The JSON of `/api/v1/<endpoint>`, be it an answer or an error."""
-        body = urlencode(parameters).encode()
-        return json.loads(
-            self._post(f"/api/v1/{endpoint}", body, {"Content-Type": "application/x-www-form-urlencoded"})
-        )
+    def ask(self, endpoint: str, parameters: Mapping[str, str], tenant: str | None = None) -> dict[str, Any]:
+        """The JSON of `/api/v1/<endpoint>`, be it an answer or an error. Prometheus itself knows no tenants."""
+        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        if tenant is not None:
+            headers["X-Scope-OrgID"] = tenant
+        return json.loads(self._post(f"/api/v1/{endpoint}", urlencode(parameters).encode(), headers))
 
     def write(self, dataset: Iterable[Series]) -> None:
         """Send all samples, all series advancing together in time."""

@@ -14,6 +14,7 @@ import pytest
 
 from tests.e2e.crew import Coordinator, Crew, Member, Worker
 from tests.e2e.lake import Lake, fill
+from tests.e2e.metrics_crew import MetricsCrew
 
 FILES = 96
 """So many that each of six workers is the home of several, whatever the paths are: one in a million runs has fewer than
@@ -50,6 +51,13 @@ def four(coordinator: Coordinator, tmp_path_factory: pytest.TempPathFactory) -> 
 def hands(coordinator: Coordinator, four: list[Worker]) -> list[Worker]:
     """The four workers, all of them in rotation."""
     return in_rotation(coordinator, four)
+
+
+@pytest.fixture(scope="session")
+def promql_crew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MetricsCrew]:
+    """A crew that answers PromQL; tests share it, each with tenants of its own."""
+    with MetricsCrew(tmp_path_factory.mktemp("promql")) as crew:
+        yield crew
 
 
 @pytest.fixture

@@ -123,6 +123,9 @@ class CoordinatorSettings(ProcessSettings):
     query_lookback_s: Seconds = 300.0
     """Seconds that the newest sample of a series may be old to count as its value. Longer bridges gaps, and shows
     series that have ended."""
+    query_work_rows: Count = 500_000
+    """Samples that one work of a PromQL query reads, about; a query over more is divided among workers. Too low makes
+    works whose way to a worker and back takes longer than their computing; too high leaves workers idle."""
     shutdown_grace_s: SecondsOrZero = 10.0
     """Seconds that running queries may go on when the coordinator was told to stop. Too low cuts off answers that were
     nearly there; too high delays a restart."""

@@ -271,5 +271,6 @@ def _query_options(settings: CoordinatorSettings) -> QueryOptions:
         limits=Limits(memory_bytes=settings.query_memory_bytes),
         max_samples=settings.query_max_samples,
         max_series=settings.query_max_series,
+        work_rows=settings.query_work_rows,
         result_bytes=max(1, settings.spool_limit_bytes // _SPOOL_SHARE),
     )

@@ -10,6 +10,9 @@ MOST_SHARDS: Final = 16
 there are for each time range. The number of a segment's parts is a power of two and stands beside it in the catalog;
 segments with different numbers are read side by side."""
 DEFAULT_TENANT: Final = "default"
+"""Whose samples are asked for where nobody is named."""
+CREW_TENANT: Final = "default"
+"""Whose workers do the works of queries: one crew reads the samples of all tenants."""
 
 
 @dataclass(frozen=True, slots=True)

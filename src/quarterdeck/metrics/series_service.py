@@ -11,7 +11,7 @@ from quarterdeck.crew.artifacts.threads import in_thread
 from quarterdeck.crew.coordinator import CoordinatorDriver
 from quarterdeck.crew.harvest import Harvest, Window
 from quarterdeck.crew.process.clocks import RandomIds
-from quarterdeck.metrics.model import DEFAULT_TENANT
+from quarterdeck.metrics.model import CREW_TENANT, DEFAULT_TENANT
 from quarterdeck.metrics.planning import Selection, divide
 from quarterdeck.metrics.promql.errors import LimitExceeded
 from quarterdeck.metrics.promql.labels import METRIC_NAME, Labels
@@ -106,7 +106,8 @@ class SeriesService:
 
     def _specs(self, universe: Universe, request: SeriesRequest) -> list[WorkSpec]:
         selectors = request.selectors or ((),)
-        division = divide(universe, [Selection(matchers, request.start_ms, request.end_ms) for matchers in selectors])
+        selections = [Selection(matchers, request.start_ms, request.end_ms) for matchers in selectors]
+        division = divide(universe, selections, self._queries.options.work_rows)
         query_id = self._ids.query_id()
         specs: list[WorkSpec] = []
         for number, work in enumerate(division.works):
@@ -127,7 +128,7 @@ class SeriesService:
                     LEAF,
                     encode_task(task),
                     affinity_key=f"{request.tenant}/{work.home}",
-                    tenant=request.tenant,
+                    tenant=CREW_TENANT,
                 )
             )
         return specs

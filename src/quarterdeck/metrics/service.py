@@ -25,8 +25,8 @@ from quarterdeck.crew.observers.timelines import Timeline, Timelines
 from quarterdeck.crew.ports import Clock
 from quarterdeck.crew.process.clocks import RandomIds
 from quarterdeck.metrics.catalog import Catalog
-from quarterdeck.metrics.model import DEFAULT_TENANT
-from quarterdeck.metrics.planning import Division, Selection, ShardWork, divide, selections_of
+from quarterdeck.metrics.model import CREW_TENANT, DEFAULT_TENANT
+from quarterdeck.metrics.planning import WORK_ROWS, Division, Selection, ShardWork, divide, selections_of
 from quarterdeck.metrics.promql.blocks import Block, Grid, SeriesBlock
 from quarterdeck.metrics.promql.engine import value_at
 from quarterdeck.metrics.promql.errors import LimitExceeded
@@ -69,6 +69,8 @@ class QueryOptions:
     result_bytes: int = 4 << 30
     """What the results of all works of one query may take, before they are evaluated."""
     threads: int = 2
+    work_rows: int = WORK_ROWS
+    """About how many rows one work reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,7 @@ class QueryRequest:
     end_ms: int
     step_ms: int
     tenant: str = DEFAULT_TENANT
+    """Whose samples are asked for."""
     lookback_ms: int | None = None
     partial_allowed: bool = False
     analyzed: bool = False
@@ -264,7 +267,7 @@ class MetricsService:
         divisions: list[Division] = []
         for number, leaf in enumerate(plan.leaves):
             selections: tuple[Selection, ...] = selections_of(leaf, lookback_ms, plan.instant)
-            division = divide(running.universe, selections)
+            division = divide(running.universe, selections, self.options.work_rows)
             divisions.append(division)
             for place, work in enumerate(division.works):
                 work_id = WorkId(f"{running.query_id}/{number}/{place}")
@@ -295,7 +298,7 @@ class MetricsService:
                 LEAF,
                 encode_task(task),
                 affinity_key=f"{request.tenant}/{work.shard_work.home}",
-                tenant=request.tenant,
+                tenant=CREW_TENANT,
             )
 
     def _lookback_ms(self, request: QueryRequest) -> int:
