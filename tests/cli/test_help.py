@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from quarterdeck.cli.main import app
 
-COMMANDS = ("demo", "up", "status", "scan", "query", "explain", "coordinator", "worker", "simulate")
+COMMANDS = ("demo", "up", "status", "scan", "import", "query", "explain", "coordinator", "worker", "simulate")
 HEAVY = (
     "aiohttp",
     "asyncio",

@@ -121,8 +121,8 @@ class CoordinatorSettings(ProcessSettings):
     query_max_series: Count = 1_000_000
     """Series that one work of a PromQL query may read, or that an answer about series may have."""
     query_lookback_s: Seconds = 300.0
-    """Seconds that the newest sample of a series may be old to count as its value. Longer bridges gaps, and shows
-    series that have ended."""
+    """Seconds that the newest sample of a series may be old to count as its value. Too low shows gaps between samples
+    that come seldom; too high goes on showing series that have ended."""
     query_work_rows: Count = 500_000
     """Samples that one work of a PromQL query reads, about; a query over more is divided among workers. Too low makes
     works whose way to a worker and back takes longer than their computing; too high leaves workers idle."""
