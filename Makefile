@@ -49,10 +49,11 @@ fuzz: $(READY) peers kernels ## compare random PromQL queries with a real Promet
 	@$(BIN)/python -m tests.differential.fuzz --seed $(SEED) --count $(COUNT) --shards $(SHARDS)
 	@$(BIN)/python -m checks.fuzz_parser -runs=200000 -max_len=300 -seed=$(SEED)
 
-bench: $(READY) peers kernels ## measure the core, the crew beside dask.distributed, and PromQL beside Prometheus
+bench: $(READY) peers kernels ## measure the core, the crew beside dask.distributed, and metrics beside Prometheus and VictoriaMetrics
 	@$(BIN)/python bench/core.py
 	@$(BIN)/python bench/control.py
 	@$(BIN)/python bench/promql.py
+	@$(BIN)/python bench/metrics.py
 
 mutants: $(READY) ## change core line by line and list the changes that no test notices
 	@$(BIN)/mutmut run

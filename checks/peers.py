@@ -1,4 +1,4 @@
-"""Fetches the programs of others that the tests compare with, into `.tools/peers`; nothing is installed.
+"""Fetches the programs of others that tests and benchmarks compare with, into `.tools/peers`; nothing is installed.
 
 `python -m checks.peers` fetches what is missing and says where each one is. A program on the PATH is taken first.
 """
@@ -30,7 +30,8 @@ class Peer:
 
 
 PROMETHEUS: Final = Peer("prometheus", "prometheus")
-PEERS: Final = (PROMETHEUS,)
+VICTORIA_METRICS: Final = Peer("victoria-metrics", "victoria-metrics")
+PEERS: Final = (PROMETHEUS, VICTORIA_METRICS)
 
 
 class PeerMissingError(Exception):
