@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
@@ -254,6 +255,12 @@ def _peers(count: int) -> list[Server]:
     return found
 
 
+def _leave(number: int, frame: FrameType | None) -> None:
+    """As if somebody had pressed Ctrl-C: the servers end too."""
+    del number, frame
+    raise KeyboardInterrupt
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--series", type=int, default=5_000)
@@ -262,7 +269,7 @@ def main() -> None:
     parser.add_argument("--no-peers", action="store_true", help="measure ours alone")
     parser.add_argument("--fresh", action="store_true", help="make the samples and the peers' stores anew")
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that servers end with it
+    signal.signal(signal.SIGTERM, _leave)
     if options.fresh:
         for count in (options.series, SCALE_SERIES):
             data.forget(count)
