@@ -15,6 +15,7 @@ import pytest
 from tests.e2e.crew import Coordinator, Crew, Member, Worker
 from tests.e2e.lake import Lake, fill
 from tests.e2e.metrics_crew import MetricsCrew
+from tests.e2e.samples import Samples, Store
 
 FILES = 96
 """So many that each of six workers is the home of several, whatever the paths are: one in a million runs has fewer than
@@ -25,6 +26,10 @@ FOUR = "four"
 """The tenant of the four workers."""
 SPARE_PLACES = 128
 """More than a query gives out at once: a work that was lost finds credit elsewhere at once."""
+SHARDS = 16
+WAVE = Samples("wave", series=2600, times=3000)
+"""So many samples that a query of them has a work for each shard, and the homes of these are four on each of the four
+workers."""
 
 
 @pytest.fixture(scope="session")
@@ -45,6 +50,14 @@ def four(coordinator: Coordinator, tmp_path_factory: pytest.TempPathFactory) -> 
             crew.worker(f"w{number}", join=[coordinator.control], tenant=FOUR, queue_places=SPARE_PLACES)
             for number in range(1, 5)
         ]
+
+
+@pytest.fixture(scope="session")
+def store(coordinator: Coordinator, tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """The samples of the four workers' tenant."""
+    store = Store.of(coordinator)
+    store.put(WAVE, FOUR, SHARDS, tmp_path_factory.mktemp("wave"))
+    return store
 
 
 @pytest.fixture
