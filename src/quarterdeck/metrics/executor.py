@@ -57,6 +57,15 @@ class _Inputs:
     cache_hits: int = 0
     load_s: float = 0.0
 
+    def leave_out(self, error: UnreadableSegmentError) -> bool:
+        """Goes on without a segment, which is told of; whether it was among the files."""
+        kept = [(segment, path) for segment, path in self.files if segment.object.url != error.url]
+        if len(kept) == len(self.files):
+            return False
+        self.files = kept
+        self.unreadable.append(error.message)
+        return True
+
 
 class LeafExecutor:
     """Implements `crew.executors.KindExecutor` for leaves."""
@@ -131,9 +140,19 @@ class LeafExecutor:
     # In a thread
 
     def _run(self, task: Task, inputs: _Inputs, execution: Execution) -> Artifact:
+        """Where segments may be missing, one that is found so, even when half of it was read, is left out and all is
+        done anew: an answer has all of a segment or nothing."""
+        while True:
+            try:
+                return self._answer(task, inputs, execution)
+            except UnreadableSegmentError as error:
+                if not task.partial_allowed or not inputs.leave_out(error):
+                    raise
+
+    def _answer(self, task: Task, inputs: _Inputs, execution: Execution) -> Artifact:
         """What is wrong with the query itself is an answer like any other: nobody need try again elsewhere."""
         try:
-            source = _CountingSource(SegmentSource(self._opened(task, inputs, execution), self.shelf, task.part))
+            source = _CountingSource(SegmentSource(self._opened(inputs, execution), self.shelf, task.part))
             with self._writing(execution) as writer:
                 match task:
                     case LeafTask():
@@ -159,23 +178,18 @@ class LeafExecutor:
         finally:
             writer.abandon()  # nothing, once it is finished
 
-    def _opened(self, task: Task, inputs: _Inputs, execution: Execution) -> list[OpenSegment]:
+    def _opened(self, inputs: _Inputs, execution: Execution) -> list[OpenSegment]:
         found: list[OpenSegment] = []
         for segment, path in inputs.files:
             execution.token.check()
             try:
                 status = path.stat()  # a file that has changed since is verified again
-                key = (segment.object.url, str(path), status.st_size, status.st_mtime_ns)
-                file, _ = self.shelf.get(
-                    key, lambda path=path, ref=segment: SegmentFile(path, ref.object.url, ref.checksum)
-                )
             except OSError as error:
                 raise UnreadableSegmentError(segment.object.url, error.strerror or str(error)) from error
-            except UnreadableSegmentError as error:
-                if not task.partial_allowed:
-                    raise
-                inputs.unreadable.append(error.message)
-                continue
+            key = (segment.object.url, str(path), status.st_size, status.st_mtime_ns)
+            file, _ = self.shelf.get(
+                key, lambda path=path, ref=segment: SegmentFile(path, ref.object.url, ref.checksum)
+            )
             found.append(OpenSegment(segment.segment_id, segment.min_ts_ms, file, segment.shard_count))
         return found
 
