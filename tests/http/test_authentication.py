@@ -33,7 +33,7 @@ def test_who_has_the_token_is_let_in() -> None:
     assert door.refused == 0
 
 
-@pytest.mark.parametrize("path", ["/health", "/ready"])
+@pytest.mark.parametrize("path", ["/health", "/ready", "/-/healthy", "/-/ready"])
 def test_probes_need_none(path: str) -> None:
     door = Door()
     assert door.ask(path).body == b"aye"

@@ -45,6 +45,10 @@ from quarterdeck.metrics.promql.limits import Limits
 from quarterdeck.metrics.routes import metrics_router
 from quarterdeck.metrics.series_service import SeriesService
 from quarterdeck.metrics.service import MetricsService, QueryOptions
+from quarterdeck.metrics.status_routes import prometheus_status_router
+from quarterdeck.metrics.stream_routes import stream_router
+from quarterdeck.metrics.tag_routes import tag_router
+from quarterdeck.metrics.text_routes import text_router
 from quarterdeck.scan.routes import scan_router
 from quarterdeck.scan.service import ScanService
 from quarterdeck.stores.data_folder import DataFolder
@@ -201,10 +205,15 @@ class Coordinator:
             metrics=lambda accept: render(self._registry, accept),
             scaling=self._scaling,
         )
+        series = SeriesService(self._queries, self._driver, self._ids)
         routers = [
             status_router(self._driver, self._summaries, self._clock, settings.coordinator_id),
             scan_router(self._scans),
-            metrics_router(self._queries, SeriesService(self._queries, self._driver, self._ids)),
+            metrics_router(self._queries, series),
+            stream_router(self._queries),
+            tag_router(self._queries, series),
+            text_router(self._queries),
+            prometheus_status_router(self._queries.options, self._missing),
         ]
         address = (settings.http_host, settings.http_port)
         return await self._doors.open_http(stack, address, "Quarterdeck", sources, routers=routers)

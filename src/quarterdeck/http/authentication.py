@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.http.errors import send_error
 
-OPEN_PATHS: Final = frozenset({"/health", "/ready"})
+OPEN_PATHS: Final = frozenset({"/health", "/ready", "/-/healthy", "/-/ready"})
 
 _CHALLENGE: Final = 'Bearer realm="quarterdeck"'
 _MISSING: Final = QuarterdeckError(

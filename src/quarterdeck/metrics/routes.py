@@ -22,6 +22,7 @@ from quarterdeck.metrics.api.compression import accepts_gzip, compressed
 from quarterdeck.metrics.api.errors import error_answer, render_error
 from quarterdeck.metrics.api.json_text import json_bytes
 from quarterdeck.metrics.api.rendering import render_result
+from quarterdeck.metrics.descriptions import described
 from quarterdeck.metrics.explaining import explain_analyzed
 from quarterdeck.metrics.model import DEFAULT_TENANT
 from quarterdeck.metrics.promql.result import Result, limited
@@ -35,7 +36,7 @@ _FORM: Final = "application/x-www-form-urlencoded"
 _JSON: Final = b"application/json"
 _SPOKEN_VERSION: Final = "3.0.0"
 """Of the API and the language: what clients choose their features by."""
-_TRUNCATED: Final = "results truncated due to limit"
+TRUNCATED: Final = "results truncated due to limit"
 
 
 def metrics_router(queries: MetricsService, series: SeriesService) -> APIRouter:
@@ -61,17 +62,17 @@ def metrics_router(queries: MetricsService, series: SeriesService) -> APIRouter:
     async def find_series(request: Request) -> Response:
         """The series that match."""
         asked = pm.series_parameters(await read_form(request))
-        return SeriesResponse(queries, series.series(_series_request(request, asked)), asked.limit, request)
+        return SeriesResponse(queries, series.series(series_request(request, asked)), asked.limit, request)
 
     async def labels(request: Request) -> Response:
         """The names of labels."""
         asked = pm.labels_parameters(await read_form(request))
-        return SeriesResponse(queries, series.label_names(_series_request(request, asked)), asked.limit, request)
+        return SeriesResponse(queries, series.label_names(series_request(request, asked)), asked.limit, request)
 
     async def label_values(request: Request) -> Response:
         """The values of a label."""
         asked = pm.label_values_parameters(request.path_params["name"], await read_form(request))
-        found = series.label_values(asked.name, _series_request(request, asked.series))
+        found = series.label_values(asked.name, series_request(request, asked.series))
         return SeriesResponse(queries, found, asked.series.limit, request)
 
     async def metadata(request: Request) -> Response:
@@ -80,11 +81,11 @@ def metrics_router(queries: MetricsService, series: SeriesService) -> APIRouter:
         known = await queries.catalog.metadata(tenant_of(request))
         found = [one for one in known.values() if asked.metric in ("", one.metric)]
         shown = found if asked.limit < 0 else found[: asked.limit]
-        return _success({one.metric: [{"type": one.type, "help": one.help, "unit": one.unit}] for one in shown})
+        return success({one.metric: [{"type": one.type, "help": one.help, "unit": one.unit}] for one in shown})
 
     async def buildinfo() -> Response:
         """What this is. Clients read the version as Prometheus'."""
-        return _success(
+        return success(
             {
                 "version": _SPOKEN_VERSION,
                 "revision": f"quarterdeck-{__version__}",
@@ -97,15 +98,15 @@ def metrics_router(queries: MetricsService, series: SeriesService) -> APIRouter:
 
     async def no_exemplars() -> Response:
         """Exemplars, of which none are kept."""
-        return _success([])
+        return success([])
 
     async def no_rules() -> Response:
         """Rules, of which there are none."""
-        return _success({"groups": []})
+        return success({"groups": []})
 
     async def no_alerts() -> Response:
         """Alerts, of which there are none."""
-        return _success({"alerts": []})
+        return success({"alerts": []})
 
     for path, handler, methods in (
         ("/query", query, either),
@@ -119,7 +120,9 @@ def metrics_router(queries: MetricsService, series: SeriesService) -> APIRouter:
         ("/alerts", no_alerts, get),
         ("/status/buildinfo", buildinfo, get),
     ):
-        router.add_api_route(path, in_prometheus_form(handler), methods=methods)
+        for method in methods:  # each for itself: they are described differently
+            extra = described(PREFIX + path, method)
+            router.add_api_route(path, in_prometheus_form(handler), methods=[method], **extra)
     return router
 
 
@@ -128,15 +131,17 @@ def metrics_router(queries: MetricsService, series: SeriesService) -> APIRouter:
 
 async def read_form(request: Request) -> pm.Form:
     """The parameters of the address and, of a form, those of the body, which come first."""
-    body = b""
-    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if request.method == "POST" and content_type == _FORM:
-        body = await request.body()
+    body = await request.body() if request.method == "POST" and is_form_body(request) else b""
     form: dict[str, list[str]] = {}
     for text in (body.decode("utf-8", "replace"), request.url.query):
         for name, value in parse_qsl(text, keep_blank_values=True, errors="replace"):
             form.setdefault(name, []).append(value)
     return form
+
+
+def is_form_body(request: Request) -> bool:
+    """Whether the body is called a form."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower() == _FORM
 
 
 def tenant_of(request: Request) -> str:
@@ -159,7 +164,8 @@ def _request(request: Request, text: str, times: tuple[int, int, int], condition
     )
 
 
-def _series_request(request: Request, asked: pm.SeriesParameters) -> SeriesRequest:
+def series_request(request: Request, asked: pm.SeriesParameters) -> SeriesRequest:
+    """What is asked about series, and by whom."""
     return SeriesRequest(
         asked.selectors, asked.start_ms, asked.end_ms, tenant_of(request), asked.partial is pm.Partial.ALLOW
     )
@@ -175,14 +181,15 @@ def in_prometheus_form(handler: Callable[..., Awaitable[Response]]) -> Callable[
         try:
             return await (handler(request) if handler.__code__.co_argcount else handler())
         except QuarterdeckError as error:
-            return _error_response(error)
+            return error_response(error)
 
     told.__doc__, told.__name__ = handler.__doc__, handler.__name__
     return told
 
 
-class _WatchedResponse(Response):
-    """Works while the client is there; what goes wrong before the answer begins is told in Prometheus' form."""
+class WatchedResponse(Response):
+    """Works while the client is there: its query is canceled when it goes. What goes wrong before the answer begins is
+    told in Prometheus' form."""
 
     def __init__(self, queries: MetricsService, request: Request) -> None:
         super().__init__()
@@ -193,15 +200,16 @@ class _WatchedResponse(Response):
         self._queries.open_answers += 1
         try:
             with suppress(ClientGoneError):  # what was done for it was canceled with it, and there is nobody to tell
-                await run_while_connected(receive, self._run(scope, receive, send))
+                await run_while_connected(receive, self.run(scope, receive, send))
         finally:
             self._queries.open_answers -= 1
 
-    async def _run(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def run(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers."""
         try:
             chunks = await self.answer()
         except QuarterdeckError as error:
-            await _error_response(error)(scope, receive, send)
+            await error_response(error)(scope, receive, send)
             return
         async with aclosing(self._bytes(chunks)) as parts:
             await self._send(send, parts)
@@ -228,11 +236,12 @@ class _WatchedResponse(Response):
     def more_headers(self) -> list[tuple[bytes, bytes]]:
         return []
 
-    def _packed(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    def packed(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        """Compressed, for a client that asks for it."""
         return compressed(chunks) if self._gzip else chunks
 
 
-class QueryResponse(_WatchedResponse):
+class QueryResponse(WatchedResponse):
     """Runs a query, and sends its answer."""
 
     def __init__(
@@ -248,7 +257,7 @@ class QueryResponse(_WatchedResponse):
 
     async def answer(self) -> Iterable[bytes]:
         result, extra = await run_query(self._queries, self._wanted, self._conditions, self._remember)
-        return self._packed(render_result(result, extra))
+        return self.packed(render_result(result, extra))
 
     def _remember(self, query_id: str) -> None:
         self._query_id = query_id.encode()
@@ -275,7 +284,7 @@ async def run_query(
         if not limit.expired():
             raise  # somebody else's
         raise QueryTimedOutError(limit_s) from None
-    return limited(result, conditions.limit, _TRUNCATED), extra
+    return limited(result, conditions.limit, TRUNCATED), extra
 
 
 class QueryTimedOutError(QuarterdeckError):
@@ -291,7 +300,7 @@ class QueryTimedOutError(QuarterdeckError):
         self.args = (limit_s,)
 
 
-class SeriesResponse(_WatchedResponse):
+class SeriesResponse(WatchedResponse):
     """Sends what is known about labels."""
 
     def __init__(
@@ -314,16 +323,18 @@ class SeriesResponse(_WatchedResponse):
         warnings = list(found.warnings)
         if self._limit and len(data) > self._limit:
             body["data"] = data[: self._limit]
-            warnings.append(_TRUNCATED)
+            warnings.append(TRUNCATED)
         if warnings:
             body["warnings"] = warnings
-        return self._packed(iter([json_bytes(body)]))
+        return self.packed(iter([json_bytes(body)]))
 
 
-def _success(data: object) -> Response:
+def success(data: object) -> Response:
+    """An answer that is known."""
     return Response(json_bytes({"status": "success", "data": data}), media_type="application/json")
 
 
-def _error_response(error: QuarterdeckError) -> Response:
+def error_response(error: QuarterdeckError) -> Response:
+    """An error in Prometheus' form."""
     answer = error_answer(error)
     return Response(render_error(answer), answer.status, media_type="application/json")

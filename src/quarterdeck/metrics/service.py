@@ -28,6 +28,9 @@ from quarterdeck.metrics.catalog import Catalog
 from quarterdeck.metrics.model import CREW_TENANT, DEFAULT_TENANT
 from quarterdeck.metrics.planning import WORK_ROWS, Division, Selection, ShardWork, divide, selections_of
 from quarterdeck.metrics.promql.blocks import Block, Grid, SeriesBlock
+from quarterdeck.metrics.model import DEFAULT_TENANT
+from quarterdeck.metrics.planning import Division, Selection, ShardWork, divide, selections_of
+from quarterdeck.metrics.promql.blocks import Grid, SeriesBlock, VectorBlock
 from quarterdeck.metrics.promql.engine import value_at
 from quarterdeck.metrics.promql.errors import LimitExceeded
 from quarterdeck.metrics.promql.exec.node import Context
@@ -153,9 +156,9 @@ class RunningQuery:
             value = value_at(block, self.request.start_ms)
         return Result(value, *self.notes())
 
-    def blocks(self) -> Iterator[tuple[Grid, Block]]:
+    def blocks(self) -> Iterator[tuple[Grid, VectorBlock]]:
         """The answer of a range query as it is computed, by rising time. In a thread, once."""
-        return iter(self.flow)
+        return self.flow.vectors()
 
     def notes(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Warnings and infos, when the answer has been read."""

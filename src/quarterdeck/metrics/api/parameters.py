@@ -110,7 +110,7 @@ def query_parameters(form: Form, now_ms: int) -> QueryParameters:
     """What an instant query asks, by default about now."""
     limit = limit_of(form)
     time_ms = time_ms_of(form, "time", now_ms)
-    conditions = _conditions(form, limit)
+    conditions = conditions_of(form, limit)
     return QueryParameters(_query(form), time_ms, conditions)
 
 
@@ -123,7 +123,7 @@ def range_parameters(form: Form) -> RangeParameters:
         raise invalid_parameter("end", "end timestamp must not be before start time")
     step_ms = _step_ms(form)
     check_steps(start_ms, end_ms, step_ms)
-    conditions = _conditions(form, limit)
+    conditions = conditions_of(form, limit)
     return RangeParameters(_query(form), start_ms, end_ms, step_ms, conditions)
 
 
@@ -162,7 +162,8 @@ def _query(form: Form) -> str:
     return query
 
 
-def _conditions(form: Form, limit: int) -> Conditions:
+def conditions_of(form: Form, limit: int = 0) -> Conditions:
+    """How a query is to be run."""
     timeout_ms = read(form, "timeout", parse_length_ms) if first(form, "timeout") else None
     lookback_ms = None
     if text := first(form, "lookback_delta"):

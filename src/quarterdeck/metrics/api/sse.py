@@ -9,7 +9,6 @@ from typing import Final
 from quarterdeck.metrics.api.errors import ErrorAnswer
 from quarterdeck.metrics.api.json_text import json_bytes
 
-CONTENT_TYPE: Final = "text/event-stream"
 HEARTBEAT_S: Final = 15.0
 """How often a client hears something: less than the minute after which proxies close what is silent."""
 HEARTBEAT: Final = b'data: {"type":"heartbeat"}\n\n'

@@ -49,14 +49,14 @@ def parse_stream_request(body: bytes, now_ms: int) -> StreamRequest:
     >>> parse_stream_request(b'{"q": "up", "e": 7200000}', 0)
     StreamRequest(query='up', start_ms=3600000, end_ms=7200000, step_ms=10000, summary=False)
     """
-    members = _members(body)
+    members = parse_members(body)
     query, summary = members.get("q", ""), members.get("summary", False)
     if not isinstance(query, str):
         raise invalid_parameter("q", "it is no text")
     if not isinstance(summary, bool):
         raise invalid_parameter("summary", "it is neither true nor false")
-    end_ms = _time_ms("e", members.get("e", "now"), {"now": now_ms})
-    start_ms = _time_ms("s", members.get("s", "e-1h"), {"now": now_ms, "e": end_ms})
+    end_ms = parse_moment_ms("e", members.get("e", "now"), {"now": now_ms})
+    start_ms = parse_moment_ms("s", members.get("s", "e-1h"), {"now": now_ms, "e": end_ms})
     if end_ms < start_ms:
         raise invalid_parameter("e", "end timestamp must not be before start time")
     step_ms = step_for_ms(end_ms - start_ms)
@@ -75,7 +75,8 @@ def step_for_ms(length_ms: int) -> int:
     return next((step_ms for most_ms, step_ms in _STEPS_MS if length_ms <= most_ms), _HOUR_MS)
 
 
-def _members(body: bytes) -> dict[str, Any]:
+def parse_members(body: bytes) -> dict[str, Any]:
+    """The members of a body that is a JSON object; BadRequest when it is none."""
     try:
         read: object = json.loads(body)
     except (ValueError, RecursionError):
@@ -85,7 +86,12 @@ def _members(body: bytes) -> dict[str, Any]:
     return cast("dict[str, Any]", read)
 
 
-def _time_ms(name: str, given: object, anchors: dict[str, int]) -> int:
+def parse_moment_ms(name: str, given: object, anchors: dict[str, int]) -> int:
+    """A time as the member `name` may have it; `anchors` are the words from which it may be counted.
+
+    >>> parse_moment_ms("s", "now-1h", {"now": 7_200_000})
+    3600000
+    """
     time_ms = None
     if isinstance(given, int | float) and not isinstance(given, bool):
         time_ms = math.floor(given) if math.isfinite(given) else None

@@ -64,17 +64,21 @@ class EvalFlow:
     def series(self) -> SeriesBlock:
         """The answer to a range query: series sorted by labels, each with its values in order of time."""
         context = self._context
-        shown: Remembered[Axis] = Remembered()
-        stretches: list[SeriesBlock] = []
-        for grid, block in self:
-            vector = _as_vector(block)
-            axis = shown.of((vector.axis,), partial(Axis.of, vector.axis.shown))
-            stretches.append(as_samples(grid, unite(replace(vector, axis=axis), context), context.memory))
+        stretches = [as_samples(grid, block, context.memory) for grid, block in self.vectors()]
         whole = join_stretches(stretches, context.memory)
         context.memory.hold(whole.size_bytes - sum(stretch.size_bytes for stretch in stretches))
         stretches.clear()
         context.memory.need(whole.size_bytes)
         return _nonempty(whole)
+
+    def vectors(self) -> Iterator[tuple[Grid, VectorBlock]]:
+        """The answer to a range query as it is shown, in blocks of steps by rising time. A series is in a block once:
+        those that are shown alike are one, and an error if they have values at the same time."""
+        shown: Remembered[Axis] = Remembered()
+        for grid, block in self:
+            vector = _as_vector(block)
+            axis = shown.of((vector.axis,), partial(Axis.of, vector.axis.shown))
+            yield grid, unite(replace(vector, axis=axis), self._context)
 
     def __iter__(self) -> Iterator[tuple[Grid, Block]]:
         """The answer in blocks of steps by rising time."""

@@ -1,0 +1,93 @@
+"""What metrics, tags and values of tags there are, for who builds a query: `/api/v1/metrics/{metadata,tags,tagvalues}`.
+
+Each takes a body of JSON, or the same members in the address. Answers and errors have Prometheus' form. Tags are what
+Prometheus calls labels; `routes.py` has its paths.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from fastapi import APIRouter, Request, Response
+
+from quarterdeck.metrics.api.families import metadata_of
+from quarterdeck.metrics.api.json_text import json_bytes
+from quarterdeck.metrics.api.stream_request import parse_members
+from quarterdeck.metrics.api.tag_request import TagRequest, parse_tag_request
+from quarterdeck.metrics.descriptions import described
+from quarterdeck.metrics.promql.labels import METRIC_NAME
+from quarterdeck.metrics.routes import (
+    PREFIX,
+    TRUNCATED,
+    SeriesResponse,
+    WatchedResponse,
+    in_prometheus_form,
+    is_form_body,
+    now_ms,
+    read_form,
+    series_request,
+    tenant_of,
+)
+from quarterdeck.metrics.series_service import SeriesService
+from quarterdeck.metrics.service import MetricsService
+
+_METHODS: Final = ("GET", "POST")
+
+
+def tag_router(queries: MetricsService, series: SeriesService) -> APIRouter:
+    """All three paths."""
+    router = APIRouter(prefix=f"{PREFIX}/metrics", tags=["metrics"], default_response_class=Response)
+
+    async def metadata(request: Request) -> Response:
+        """The metrics that have samples, with type, help and unit where an import told them."""
+        asked = parse_tag_request(await read_members(request), now_ms())
+        return MetadataResponse(queries, series, asked, request)
+
+    async def tags(request: Request) -> Response:
+        """The names of tags, of all series or of those that a selector takes."""
+        asked = parse_tag_request(await read_members(request), now_ms())
+        found = series.label_names(series_request(request, asked.series))
+        return SeriesResponse(queries, found, asked.series.limit, request)
+
+    async def tagvalues(request: Request) -> Response:
+        """The values of a tag, of all series or of those that a selector takes."""
+        asked = parse_tag_request(await read_members(request), now_ms(), needs_tag=True)
+        found = series.label_values(asked.tag, series_request(request, asked.series))
+        return SeriesResponse(queries, found, asked.series.limit, request)
+
+    for path, handler in (("/metadata", metadata), ("/tags", tags), ("/tagvalues", tagvalues)):
+        for method in _METHODS:
+            extra = described(router.prefix + path, method)
+            router.add_api_route(path, in_prometheus_form(handler), methods=[method], **extra)
+    return router
+
+
+async def read_members(request: Request) -> dict[str, Any]:
+    """The members of the body, which come first, and of the address. A body that is no form is JSON, whatever it is
+    called: that of `curl -d` is called a form."""
+    body = (await request.body()).strip() if request.method == "POST" else b""
+    members: dict[str, Any] = {name: values[0] for name, values in (await read_form(request)).items()}
+    is_form = not body or (is_form_body(request) and not body.startswith(b"{"))
+    return members if is_form else members | parse_members(body)
+
+
+class MetadataResponse(WatchedResponse):
+    """Sends what is known about metrics."""
+
+    def __init__(self, queries: MetricsService, series: SeriesService, asked: TagRequest, request: Request) -> None:
+        super().__init__(queries, request)
+        self._series = series
+        self._limit = asked.series.limit
+        self._wanted = series_request(request, asked.series)
+        self._tenant = tenant_of(request)
+
+    async def answer(self) -> Iterable[bytes]:
+        found = await self._series.label_values(METRIC_NAME, self._wanted)
+        known = await self._queries.catalog.metadata(self._tenant)
+        metrics, warnings = found.values, list(found.warnings)
+        if self._limit and len(metrics) > self._limit:
+            metrics = metrics[: self._limit]
+            warnings.append(TRUNCATED)
+        told = [metadata_of(metric, known) for metric in metrics]
+        data = [{"metric": one.metric, "type": one.type, "help": one.help, "unit": one.unit} for one in told]
+        body: dict[str, object] = {"status": "success", "data": data}
+        return self.packed(iter([json_bytes(body | ({"warnings": warnings} if warnings else {}))]))

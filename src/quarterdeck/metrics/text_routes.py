@@ -1,0 +1,69 @@
+"""What can be said about a query without running it: whether it is one, of which leaves, and how it is written."""
+
+from typing import Final
+
+from fastapi import APIRouter, Request, Response
+
+from quarterdeck.core.errors import QuarterdeckError
+from quarterdeck.metrics.api.errors import BadRequest, error_answer
+from quarterdeck.metrics.api.form import first
+from quarterdeck.metrics.descriptions import described
+from quarterdeck.metrics.promql.errors import ParseError, line_and_column
+from quarterdeck.metrics.promql.plan.explain import explain_leaf
+from quarterdeck.metrics.promql.plan.pipeline import plan_query
+from quarterdeck.metrics.promql.syntax.parser import parse
+from quarterdeck.metrics.promql.syntax.printer import show
+from quarterdeck.metrics.routes import PREFIX, in_prometheus_form, read_form, success
+from quarterdeck.metrics.service import MetricsService
+from quarterdeck.metrics.tag_routes import read_members
+
+_METHODS: Final = ("GET", "POST")
+_NAMES: Final = ("q", "query", "exp")
+"""What clients call the query."""
+
+
+def text_router(queries: MetricsService) -> APIRouter:
+    """Both paths."""
+    router = APIRouter(prefix=PREFIX, tags=["metrics"], default_response_class=Response)
+    subquery_step_ms = queries.options.default_subquery_step_ms
+
+    async def validate(request: Request) -> Response:
+        """Whether a text is a query; if so its leaves, if not where it is wrong."""
+        members = await read_members(request)
+        text = next((members[name] for name in _NAMES if name in members), None)
+        if not isinstance(text, str):
+            raise BadRequest("no query provided", 'send {"q": "up"}')
+        return success(await queries.in_thread(lambda: validated(text, subquery_step_ms)))
+
+    async def format_query(request: Request) -> Response:
+        """The query in the one way of writing it."""
+        text = first(await read_form(request), "query")
+        return success(await queries.in_thread(lambda: show(parse(text))))
+
+    for path, handler in (("/promql/validate", validate), ("/format_query", format_query)):
+        for method in _METHODS:
+            extra = described(router.prefix + path, method)
+            router.add_api_route(path, in_prometheus_form(handler), methods=[method], **extra)
+    return router
+
+
+def validated(text: str, subquery_step_ms: int) -> dict[str, object]:
+    """What is known about a text. It is planned as a query at one time, that of 1970: the ids of leaves depend on the
+    times that are asked for.
+
+    >>> validated("sum(up", 60_000)["column"], validated("sum(up)", 60_000)["leaves"][0]["text"]
+    (7, 'sum of up')
+    """
+    try:
+        plan = plan_query(text, 0, 0, 0, subquery_step_ms)
+    except ParseError as error:
+        line, column = line_and_column(text, error.span.start)
+        return {"valid": False, "error": error.reason, "line": line, "column": column}
+    except QuarterdeckError as error:
+        return {"valid": False, "error": error_answer(error).text}
+    return {
+        "valid": True,
+        "type": plan.kind.value,
+        "query": show(parse(text)),
+        "leaves": [{"id": leaf.id, "text": explain_leaf(leaf), "merge": leaf.merge.value} for leaf in plan.leaves],
+    }
