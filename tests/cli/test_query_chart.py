@@ -77,6 +77,25 @@ def test_a_line_goes_the_shortest_way() -> None:
     assert [text for row in (0, 1) for text, ink in canvas.runs(row) if ink == 0] == ["⢸", "⡠⠊"]
 
 
+@pytest.mark.parametrize(("to_x", "to_y"), [(0, 31), (1, 31), (3, 31), (15, 31), (31, 31), (31, 15), (31, 3), (31, 0)])
+def test_a_line_is_one_dot_thick_in_any_direction(to_x: int, to_y: int) -> None:
+    for turned in (False, True):
+        canvas = BrailleCanvas(16, 8)
+        if turned:
+            canvas.line(to_x, 31 - to_y, 0, 31, 0)
+        else:
+            canvas.line(0, 0, to_x, to_y, 0)
+        signs = "".join(text for row in range(8) for text, ink in canvas.runs(row) if ink == 0)
+        assert sum((ord(sign) - 0x2800).bit_count() for sign in signs) == 32
+
+
+def test_what_is_outside_is_left_out_of_a_line() -> None:
+    canvas = BrailleCanvas(1, 1)
+    canvas.line(-5, -50, 5, 50, 0)
+    canvas.line(0, -9, 0, -7, 0)
+    assert [ink for _, ink in canvas.runs(0)] == [0]
+
+
 # Lines
 
 
@@ -215,6 +234,10 @@ def inks(*curves: SeriesAnswer, rows: int = 4) -> list[str]:
 
 def test_the_largest_last_value_has_the_first_colour() -> None:
     assert inks(series([0] * 40, job="a"), series([40] * 40, job="b")) == ["cyan", "yellow"]
+
+
+def test_the_first_of_the_legend_is_on_top() -> None:
+    assert inks(series([10] * 40, job="a"), series([10] * 40, job="b")) == ["cyan"]
 
 
 def test_many_series_are_drawn_in_turning_colours_and_the_largest_are_listed() -> None:

@@ -16,6 +16,10 @@ _MARGIN: Final = 8
 """What the labels of values take, mostly."""
 _BITS: Final = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
 """By column and row within a character; the lowest row was added to the signs later."""
+_SPANS: Final = tuple(
+    tuple(tuple(sum(side[low : high + 1]) for high in range(DOTS_DOWN)) for low in range(DOTS_DOWN)) for side in _BITS
+)
+"""By column, first and last row: all dots between."""
 
 
 class BrailleCanvas:
@@ -35,10 +39,31 @@ class BrailleCanvas:
 
     def line(self, x: int, y: int, to_x: int, to_y: int, ink: int) -> None:
         """Lights both ends and the dots nearest to the line between."""
-        steps = max(abs(to_x - x), abs(to_y - y))
-        self.dot(x, y, ink)
-        for step in range(1, steps + 1):
-            self.dot(x + round((to_x - x) * step / steps), y + round((to_y - y) * step / steps), ink)
+        across, down = to_x - x, to_y - y
+        if abs(across) >= abs(down):
+            for step in range(abs(across) + 1):
+                share = step / abs(across) if across else 0.0
+                self.dot(x + round(across * share), y + round(down * share), ink)
+            return
+        columns, side, way = abs(across), 1 if across > 0 else -1, 1 if down > 0 else -1
+        first = y
+        for step in range(columns + 1):
+            last = y + round(down * (step + 0.5) / columns) if step < columns else to_y
+            self._column(x + side * step, min(first, last), max(first, last), ink)
+            first = last + way
+
+    def _column(self, x: int, top: int, bottom: int, ink: int) -> None:
+        """Lights all from top to bottom, by whole characters: most of a restless line is this."""
+        top, bottom = max(0, top), min(self.height - 1, bottom)
+        if not 0 <= x < self.width or top > bottom:
+            return
+        column, bits = x // DOTS_ACROSS, _SPANS[x % DOTS_ACROSS]
+        first, last = top // DOTS_DOWN, bottom // DOTS_DOWN
+        for row in range(first, last + 1):
+            low = top % DOTS_DOWN if row == first else 0
+            high = bottom % DOTS_DOWN if row == last else DOTS_DOWN - 1
+            self._lit[row][column] |= bits[low][high]
+            self._inks[row][column] = ink
 
     def runs(self, row: int) -> Iterator[tuple[str, int]]:
         """One row as text, divided where the ink changes; what is empty is a space without ink."""
