@@ -180,6 +180,7 @@ def test_a_long_table_on_a_terminal_is_cut_and_says_so(script: Script) -> None:
     script.answers[INSTANT] = vector(*(({"n": str(number)}, "1") for number in range(450)))
     with at_terminal("query", "up", "--url", script.url) as terminal:
         assert "… and 250 more series; --format csv shows all" in plain(terminal.read_all())
+    assert len(query(script).stdout.splitlines()) == 1 + 450
 
 
 # JSON and CSV
