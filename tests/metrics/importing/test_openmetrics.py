@@ -157,8 +157,9 @@ def test_unusual_lines_are_read_like_usual_ones(line: str, tmp_path: Path) -> No
 
 
 def test_lines_read_in_either_way_stay_in_order(tmp_path: Path) -> None:
-    lines = [f"up{'{ }' if at % 3 == 0 else ''} {at} {at}" for at in range(20)]
-    assert open_metrics(tmp_path, "\n".join(lines)) == [(UP, at * 1000, float(at)) for at in range(20)]
+    lines = [f"m{at % 5}{'{ }' if at % 3 == 0 else ''} {at} {at}" for at in range(20)]
+    expected = [((("__name__", f"m{at % 5}"),), at * 1000, float(at)) for at in range(20)]
+    assert open_metrics(tmp_path, "\n".join(lines)) == expected
 
 
 def test_samples_come_as_they_are_unsorted_and_twice(tmp_path: Path) -> None:
@@ -218,11 +219,14 @@ def test_what_is_shown_of_a_line_is_short_and_harmless(tmp_path: Path) -> None:
         assert len(str(error)) < 2000
 
 
+@pytest.mark.parametrize("size_bytes", [1 << 20, 2 << 20, 9 << 20, 19 << 20])
 @pytest.mark.parametrize("end", ["\n# EOF\n", ""])
-def test_a_very_long_line_is_refused_and_not_read_to_its_end(end: str, tmp_path: Path) -> None:
-    error = open_metrics_refusal(tmp_path, 'up 1 1\nup{a="' + "x" * (9 << 20) + f'"}} 1 1{end}')
+def test_a_very_long_line_is_refused_and_not_read_to_its_end(size_bytes: int, end: str, tmp_path: Path) -> None:
+    reader = OpenMetricsReader(write(tmp_path, 'up 1 1\nup{a="' + "x" * size_bytes + f'"}} 1 1{end}'))
+    error = refusal(reader)
     assert "line 2" in error.what
     assert "longer than 1048576 bytes" in error.why
+    assert reader.read_bytes < 6 << 20
 
 
 def test_a_long_line_is_fine(tmp_path: Path) -> None:
