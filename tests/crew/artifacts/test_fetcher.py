@@ -565,6 +565,14 @@ async def test_rows_that_unfold_to_much_more_than_their_file_come_in_small_batch
     assert max(batch.nbytes for batch in batches) < 80_000_000
 
 
+def test_lists_of_texts_come_in_small_batches(tmp_path: Path) -> None:
+    depot = Depot(tmp_path)
+    artifact = depot.make(pa.record_batch({"texts": [["x" * 1000] * 100] * 200}), ts_column=None)
+    assert artifact.size_bytes < 10_000
+    batches = list(FetchedArtifact(artifact, depot.content(artifact), None).read_batches())
+    assert [batch.num_rows for batch in batches] == [64, 64, 64, 8]
+
+
 def test_rows_that_cannot_unfold_to_much_are_read_many_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

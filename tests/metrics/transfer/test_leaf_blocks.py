@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.metrics.arrow_arrays import lists
 from quarterdeck.metrics.promql.blocks import STALE_BITS, Axis, Grid, Objects, SeriesBlock, VectorBlock
 from quarterdeck.metrics.promql.flow.leaf import LeafBlock
 from quarterdeck.metrics.promql.histograms.native import NativeHistogram
@@ -172,6 +173,20 @@ def test_in_a_large_answer_the_last_block_may_be_the_first_with_histograms(ferry
     came = list(ferry.carry(leaf("up"), blocks))
     assert [told(block) for block in came] == [told(block) for block in blocks]
     assert [block.values.histograms is None for block in came] == [True, True, False]
+
+
+def test_a_large_answer_is_handed_on_block_by_block() -> None:
+    axis = Axis.of([labels(f"m i={i}") for i in range(100)])
+    kept = Kept()
+    writer = LeafWriter(leaf("up"), kept)
+    for at in range(4):
+        writer.write(vector(axis, 500, start_ms=500_000 * at))
+    assert len(kept.batches) == 4
+
+
+def test_more_elements_than_a_batch_can_have_are_refused() -> None:
+    with pytest.raises(ValueError, match="too many for one batch"):
+        lists(np.array([0, 2**31]), pa.nulls(0, pa.float64()))
 
 
 def test_what_cannot_have_histograms_has_no_column_for_them() -> None:
