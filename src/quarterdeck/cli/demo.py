@@ -148,7 +148,7 @@ class Demo:
             self._check_stop()
             for name in WORKERS:
                 arguments = ("worker", "--join", str(coordinator.addresses["control"]), "--slots", "1")
-                settings = ("--set", f"worker_id={name}", "--set", "duckdb_threads=1")
+                settings = ("--set", f"worker_id={name}", "--set", "duckdb_threads=1", "--set", "kinds=search")
                 supervisor.start(name, self._folder / name, (*arguments, *settings), stop_limit_s=_STOP_S)
             supervisor.wait_up([supervisor.children[name] for name in WORKERS], give_up)
             self._check_stop()

@@ -35,12 +35,18 @@ from quarterdeck.crew.observers.timelines import Timelines
 from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds
 from quarterdeck.crew.process.doors import Doors, Peers
 from quarterdeck.crew.process.guard import Guard
-from quarterdeck.crew.process.lifecycle import EXIT_HURRIED, ForcedEnd, StopSignals, end_task, settle_memory
+from quarterdeck.crew.process.lifecycle import (
+    EXIT_HURRIED,
+    ForcedEnd,
+    StopSignals,
+    end_task,
+    settle_memory,
+    stop_if_broken,
+)
 from quarterdeck.crew.process.status import status_router
 from quarterdeck.http.monitor import MonitorSources
 from quarterdeck.http.server import HttpServer
 from quarterdeck.metrics.catalog import Catalog
-from quarterdeck.metrics.promql.kernels.warm import warm
 from quarterdeck.metrics.promql.limits import Limits
 from quarterdeck.metrics.routes import metrics_router
 from quarterdeck.metrics.series_service import SeriesService
@@ -49,6 +55,7 @@ from quarterdeck.metrics.status_routes import prometheus_status_router
 from quarterdeck.metrics.stream_routes import stream_router
 from quarterdeck.metrics.tag_routes import tag_router
 from quarterdeck.metrics.text_routes import text_router
+from quarterdeck.metrics.warming import warm_all
 from quarterdeck.scan.routes import scan_router
 from quarterdeck.scan.service import ScanService
 from quarterdeck.stores.data_folder import DataFolder
@@ -140,7 +147,6 @@ class Coordinator:
             stack.push_async_callback(self._database.close)
             stack.callback(self._queries.end)
             await self._database.upgrade()
-            await asyncio.to_thread(warm)
             await self._fetcher.start()
             stack.push_async_callback(self._fetcher.close)
             self._metrics.read_figures_from(self._figures)
@@ -150,6 +156,7 @@ class Coordinator:
             server = await self._doors.open_control(stack, control, self._driver.serve)
             await self._dial(stack, signals)
             http = await self._listen_http(stack)
+            await self._warm_up(stack, signals)
             settle_memory()
             self._folder.announce(http=http.url, control=join_address(settings.control_host, server.port))
             _log.info("coordinator is up", url=http.url, control_port=server.port)
@@ -184,6 +191,13 @@ class Coordinator:
     def _is_busy(self) -> bool:
         is_asked = next(self._machine.ledger.queries(), None) is not None
         return is_asked or bool(self._scans.open_answers) or bool(self._queries.open_answers)
+
+    async def _warm_up(self, stack: AsyncExitStack, signals: StopSignals) -> None:
+        """In a thread, while scans are served already; queries wait for it."""
+        warming = asyncio.create_task(asyncio.to_thread(warm_all), name="warm up")
+        warming.add_done_callback(lambda done: stop_if_broken(done, signals))
+        warming.add_done_callback(lambda _: self._queries.warmed.set())
+        stack.push_async_callback(end_task, warming)
 
     # Wiring
 
@@ -229,7 +243,8 @@ class Coordinator:
         if self._stopping:
             return ["it is shutting down"]
         states = self._meter.workers_by_state()
-        return [] if states[WorkerState.ACCEPTING] else ["no worker accepts work"]
+        missing = [] if states[WorkerState.ACCEPTING] else ["no worker accepts work"]
+        return missing if self._queries.warmed.is_set() else [*missing, "compiled code is not loaded yet"]
 
     def _scaling(self) -> Mapping[str, float]:
         states = self._meter.workers_by_state()

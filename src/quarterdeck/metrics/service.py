@@ -5,6 +5,7 @@ left of the plan in a thread, block by block. Nothing is written down: who leave
 worker.
 """
 
+import asyncio
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -200,6 +201,8 @@ class MetricsService:
         # One for each query that may run, and for each one that is being sent.
         self._pool = ThreadPoolExecutor(2 * options.at_once, thread_name_prefix="evaluate")
         self._closed = False
+        self.warmed: Final = asyncio.Event()
+        """Whoever has seen to it that compiled code is loaded sets this; until then queries wait."""
         self.open_answers = 0
         """Answers that are being sent; their queries may have ended already."""
 
@@ -229,6 +232,7 @@ class MetricsService:
         began_s = self._clock.now()
         async with AsyncExitStack() as stack:
             queued_s = await stack.enter_async_context(self.admission.admitted(self.options.timeout_s))
+            await self.warmed.wait()
             planning_s = self._clock.now()
             plan = await self._plan(request)
             running = RunningQuery(self._ids.query_id(), request, plan, began_s)

@@ -92,6 +92,11 @@ def sources(function: FunctionType) -> frozenset[str]:
     return frozenset(found)
 
 
+def all_sources() -> frozenset[str]:
+    """The files of all kernels that have been imported."""
+    return frozenset(function.__code__.co_filename for function in _FUNCTIONS.values())
+
+
 class _Stamped:
     """Numba alone looks only at the file of the kernel: a change in another would go unnoticed."""
 

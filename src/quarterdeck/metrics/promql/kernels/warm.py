@@ -1,25 +1,73 @@
 """`warm`: makes the compiled form of every kernel before a query needs one."""
 
+import contextlib
+import fcntl
+import hashlib
 import importlib
+import os
 import pkgutil
+import tempfile
+from collections.abc import Generator
+from pathlib import Path
+from typing import Final
 
 from quarterdeck.metrics.promql import kernels
 from quarterdeck.metrics.promql.kernels import compile as compiling
+
+_HERE: Final = Path(__file__).parent / "__pycache__"
 
 
 def warm() -> None:
     """Compile all kernels, or load what an earlier process has compiled.
 
-    Takes half a minute on a machine that has never done it, and otherwise a second. A kernel that no function marked
-    with `warms` has called, or one that was called with two sets of types, is an error: a query would wait for it.
+    Takes half a minute on a machine that has never done it, and otherwise a second; of several processes that begin at
+    once, one compiles and the others wait for it. A kernel that no function marked with `warms` has called, or one that
+    was called with two sets of types, is an error: a query would wait for it. Kernels in other packages are among them
+    if they were imported before.
     """
     for module in pkgutil.iter_modules(kernels.__path__):
         importlib.import_module(f"{kernels.__name__}.{module.name}")
-    for run in compiling.warmers():
-        run()
+    with _one_at_a_time():
+        for run in compiling.warmers():
+            run()
     wrong = {name: forms for name, forms in compiling.compiled_forms().items() if forms != 1}
     if wrong:
         raise RuntimeError(f"each kernel should have one compiled form by now, but: {wrong}")
+
+
+@contextlib.contextmanager
+def _one_at_a_time() -> Generator[None]:
+    """While the kernels of these sources have never been compiled here. Where no file can be written, all compile."""
+    mark = _folder() / f"warmed-{_digest()}"
+    if mark.exists():
+        yield
+        return
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):
+            lock = stack.enter_context(mark.with_suffix(".lock").open("w"))
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+        with contextlib.suppress(OSError):
+            mark.touch()
+
+
+def _folder() -> Path:
+    with contextlib.suppress(OSError):
+        _HERE.mkdir(exist_ok=True)
+        if os.access(_HERE, os.W_OK):
+            return _HERE
+    folder = Path(tempfile.gettempdir()) / f"quarterdeck-kernels-{os.getuid()}"
+    with contextlib.suppress(OSError):
+        folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
+
+
+def _digest() -> str:
+    """Of everything that decides what is compiled."""
+    digest = hashlib.sha256()
+    for source in sorted(compiling.all_sources()):
+        digest.update(Path(source).read_bytes())
+    return digest.hexdigest()[:16]
 
 
 if __name__ == "__main__":
