@@ -37,6 +37,8 @@ CREW = {
     "up": ".venv/bin/quarterdeck up",
     "status": ".venv/bin/quarterdeck status",
     "scan": next(command for command in COMMANDS if command.startswith(".venv/bin/quarterdeck scan ")),
+    "import": ".venv/bin/quarterdeck import metrics.om",
+    "query": next(command for command in COMMANDS if command.startswith(".venv/bin/quarterdeck query ")),
     "curl": next(command for command in COMMANDS if command.startswith("curl ")),
     "coordinator": "quarterdeck coordinator --config crew.yaml",
     "worker": "quarterdeck worker --join coordinator.example:7071 --config crew.yaml",
@@ -107,6 +109,11 @@ def test_the_crew_of_the_pages_can_be_started_and_asked(tmp_path: Path) -> None:
         assert "accepting" in status
         scan = _output([QUARTERDECK, *shlex.split(CREW["scan"])[1:]], tmp_path, environment)
         assert re.search(r"500\D+20\b", scan)
+        _write_metrics(tmp_path / "metrics.om")
+        imported = _output([QUARTERDECK, *shlex.split(CREW["import"])[1:]], tmp_path, environment)
+        assert "122 samples of 2 series" in imported
+        table = _output([QUARTERDECK, *shlex.split(CREW["query"])[1:], "--format", "table"], tmp_path, environment)
+        assert "api" in table
         curl = CREW["curl"].replace("localhost:7070", url).replace('"logs/"', f'"{tmp_path / "logs"}"')
         rows = _output(shlex.split(curl), tmp_path, environment).splitlines()
         assert len(rows) == 20
@@ -130,6 +137,16 @@ def _write_logs(folder: Path) -> None:
         rows = duckdb.sql("select i as id, case when i % 10 = 0 then 500 else 200 end as status from range(100) t(i)")
         assert rows is not None
         rows.write_parquet(str(folder / f"{number}.parquet"))
+
+
+def _write_metrics(path: Path) -> None:
+    now_s = int(time.time())
+    samples = [
+        f'http_requests_total{{job="{job}"}} {60 * minute} {now_s - 60 * (60 - minute)}'
+        for job in ("api", "web")
+        for minute in range(61)
+    ]
+    path.write_text("\n".join(["# TYPE http_requests counter", *samples, "# EOF", ""]))
 
 
 @contextmanager
