@@ -58,7 +58,7 @@ def leaf(text: str, *works: dict[str, Any]) -> dict[str, Any]:
 
 
 def explanation(*leaves: dict[str, Any], **more: Any) -> dict[str, Any]:
-    phases = {"queued": 0.1, "planning": 0.8, "executing": 30.0, "fetching": 3.1, "evaluating": 4.0, "rendering": 1.2}
+    phases = {"queued": 0.1, "planning": 0.8, "executing": 30.0, "fetching": 3.1, "evaluating": 4.0}
     return {
         "query_id": "q-7",
         "plan": "361 steps of 1m\nleaf 0",
@@ -145,7 +145,7 @@ def test_the_totals_add_up(script: Script) -> None:
     lines = [" ".join(line.split()) for line in explain(script).stdout.splitlines()]
     assert lines[lines.index("query q-7") :] == [
         "query q-7",
-        "time 40.0 ms: queued 0.1, planning 0.8, executing 30.0, fetching 3.1, evaluating 4.0, rendering 1.2",
+        "time 40.0 ms: queued 0.1, planning 0.8, executing 30.0, fetching 3.1, evaluating 4.0",
         "segments 32 read, 128 pruned of 160",
         "samples 7,100,000 of 5,000 series",
         "works 3, 1 attempt repeated",

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-PHASES = ("queued", "planning", "executing", "fetching", "evaluating", "rendering")
+PHASES = ("queued", "planning", "executing", "fetching", "evaluating")
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ def up(
     ] = None,
     data_dir: Annotated[
         Path, typer.Option(help="Where all of them keep their files; one `up` at a time may have it.", file_okay=False)
-    ] = Path("quarterdeck-data"),
+    ] = opt.DEFAULT_DATA_DIR,
     http_port: Annotated[
         int | None, typer.Option(help="Where people and programs ask; 0 takes any free one.  [default: 7070]")
     ] = None,

@@ -8,6 +8,7 @@ from typing import Annotated, Any, cast
 import typer
 
 DEFAULT_URL = "http://127.0.0.1:7070"
+DEFAULT_DATA_DIR = Path("quarterdeck-data")
 
 ConfigFile = Annotated[
     Path | None, typer.Option("--config", help="A YAML file with settings; see docs/configuration.md.", dir_okay=False)

@@ -13,7 +13,7 @@ from quarterdeck.cli.child import Child, ChildFailedError
 from quarterdeck.cli.client import Access, Client
 from quarterdeck.cli.crew_plan import COORDINATOR, CrewPlan, CrewRequest, dialled
 from quarterdeck.cli.documents import ask_crew
-from quarterdeck.cli.options import DEFAULT_URL
+from quarterdeck.cli.options import DEFAULT_DATA_DIR, DEFAULT_URL
 from quarterdeck.cli.stop_requests import StopRequests
 from quarterdeck.cli.supervisor import LOOK_S, ChildEvent, Supervisor
 from quarterdeck.cli.telling import counted
@@ -108,6 +108,8 @@ class Crew:
     def _welcome(self) -> None:
         at = "" if self._url == DEFAULT_URL else f" --url {self._url}"
         plan = self._plan
+        folder = plan.request.data_dir
+        lake = "" if folder == DEFAULT_DATA_DIR else f" --data-dir {folder}"
         say = self._console.print
         say(f"[bold green]Quarterdeck is up[/]: 1 coordinator, {counted(plan.workers, 'worker')}\n")
         say(f"  ask it    [bold]{self._url}[/]")
@@ -118,6 +120,8 @@ class Crew:
         say("\nTry this in another terminal:\n")
         for command in (
             f"quarterdeck status{at}",
+            f"quarterdeck import METRICS.om{lake}",
+            f"quarterdeck query 'count by (__name__) ({{__name__!=\"\"}})'{at}",
             "quarterdeck scan 'select count(*) as n from files' FOLDER --merge 'select sum(n) as n from parts'" + at,
             f"quarterdeck worker --join {self._control} --data-dir {plan.request.data_dir / 'one-more'}",
         ):

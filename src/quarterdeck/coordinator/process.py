@@ -283,6 +283,9 @@ class Coordinator:
             fetched_bytes=self._fetcher.counters["bytes"],
             checksum_mismatches=self._fetcher.counters[FetchFailure.CHECKSUM_MISMATCH],
             results_dropped=counters["results_dropped"],
+            queries_running=self._queries.admission.running,
+            queries_queued=self._queries.admission.depth,
+            oldest_queued_query_age_s=self._queries.admission.oldest_s,
         )
 
 

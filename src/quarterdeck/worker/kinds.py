@@ -10,6 +10,7 @@ from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.workcoord.coordinator.effects import Outcome
 from quarterdeck.core.workcoord.model import AttemptId, WorkKind
 from quarterdeck.crew.executors import KindExecutor
+from quarterdeck.metrics.segments.shelf import Shelf
 from quarterdeck.telemetry.metrics import WorkerMetrics, exemplar
 from quarterdeck.worker.storage import Storage
 
@@ -21,6 +22,8 @@ class Kinds:
     executors: Mapping[WorkKind, KindExecutor]
     close: Callable[[], None]
     """Gives back what they share, when none of them runs any more."""
+    shelf: Shelf | None = None
+    """Samples in memory, if this worker evaluates leaves."""
 
 
 def all_kinds(settings: WorkerSettings, storage: Storage, metrics: WorkerMetrics) -> Kinds:
@@ -39,6 +42,7 @@ def all_kinds(settings: WorkerSettings, storage: Storage, metrics: WorkerMetrics
         metrics.execution.query[outcome].observe(seconds, of)
 
     executors: dict[WorkKind, KindExecutor] = {}
+    shelf: Shelf | None = None
     with ExitStack() as closing:
         if WorkKind.SEARCH in settings.kinds:
             from quarterdeck.engines.duckdb_scan import DuckDbScanner  # noqa: PLC0415 - a worker loads what it executes
@@ -63,5 +67,5 @@ def all_kinds(settings: WorkerSettings, storage: Storage, metrics: WorkerMetrics
                 on_query=observe,
             )
             closing.callback(leaves.close)
-            executors[WorkKind.LEAF] = leaves
-        return Kinds(executors, closing.pop_all().close)
+            executors[WorkKind.LEAF], shelf = leaves, leaves.shelf
+        return Kinds(executors, closing.pop_all().close, shelf)

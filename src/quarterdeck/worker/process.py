@@ -87,6 +87,7 @@ class Worker:
             self._storage = await asyncio.to_thread(self._open_storage)
             kinds = self._make_kinds(settings, self._storage, self._metrics)
             stack.callback(kinds.close)
+            self._shelf = kinds.shelf
             self._executors = Executors(kinds.executors, settings.slots)
             stack.push_async_callback(self._executors.close, settings.shutdown_max_s / 2)
             self._route = ArtifactRoute(self._storage.spool)
@@ -246,7 +247,7 @@ class Worker:
 
     def _figures(self) -> WorkerFigures:
         machine, counters = self._driver.machine, self._driver.machine.counters
-        figures, cache = self._storage.budget.figures(), self._storage.cache
+        figures, cache, shelf = self._storage.budget.figures(), self._storage.cache, self._shelf
         return WorkerFigures(
             active_streams=sum(1 for _ in machine.sessions()),
             queue_depth=machine.queued,
@@ -268,6 +269,9 @@ class Worker:
             cache_misses=cache.misses,
             served_bytes=self._route.sent_bytes,
             drops_failed=counters["drops_failed"],
+            sample_memory_bytes=0 if shelf is None else shelf.used_bytes,
+            sample_hits=0 if shelf is None else shelf.hits,
+            sample_misses=0 if shelf is None else shelf.misses,
         )
 
 

@@ -38,6 +38,8 @@ class Shelf:
     def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes: Final = limit_bytes
         self.used_bytes: int = 0
+        self.hits: int = 0
+        self.misses: int = 0
         self._kept: Final[OrderedDict[Hashable, tuple[Any, int]]] = OrderedDict()
         self._lock: Final = threading.Lock()
 
@@ -51,7 +53,9 @@ class Shelf:
             entry = self._kept.get(key)
             if entry is not None:
                 self._kept.move_to_end(key)
+                self.hits += 1
                 return cast("S", entry[0]), True
+            self.misses += 1
         found = read()
         size_bytes = found.size_bytes
         if size_bytes <= self.limit_bytes:

@@ -54,6 +54,11 @@ class CoordinatorFigures:
     """Fetched results whose bytes were not those announced."""
     results_dropped: int
     """Results fetched in vain: another attempt was first, or the query had ended."""
+    queries_running: int = 0
+    """Metrics queries that have a place."""
+    queries_queued: int = 0
+    """Metrics queries that wait for one."""
+    oldest_queued_query_age_s: float = 0.0
 
 
 class CoordinatorMetrics:
@@ -148,6 +153,24 @@ def _declare_work(readings: Readings[CoordinatorFigures]) -> None:
         lambda figures: figures.works,
     )
     readings.level("active_queries", "Queries open now.", Audience.CAPACITY, lambda figures: figures.active_queries)
+    readings.level(
+        "metrics_queries_running",
+        "Metrics queries that run now; at most `queries_at_once`.",
+        Audience.CAPACITY,
+        lambda figures: figures.queries_running,
+    )
+    readings.level(
+        "metrics_queries_queued",
+        "Metrics queries that wait because `queries_at_once` others run. Autoscale on it.",
+        Audience.CAPACITY,
+        lambda figures: figures.queries_queued,
+    )
+    readings.level(
+        "oldest_queued_query_age_seconds",
+        "How long the metrics query that has waited longest has waited; 0 when none waits.",
+        Audience.CAPACITY,
+        lambda figures: figures.oldest_queued_query_age_s,
+    )
     readings.total_by(
         "affinity_assignments_total",
         "Assignments to the worker whose cache is warm (`hit`) or to another (`miss`); hits by all is the hit ratio.",

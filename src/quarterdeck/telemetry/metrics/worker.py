@@ -49,6 +49,11 @@ class WorkerFigures:
     """Of artifacts, those of transfers that broke off too."""
     drops_failed: int
     """Artifacts that could not be deleted."""
+    sample_memory_bytes: int = 0
+    """What decoded samples take that are kept for the next query."""
+    sample_hits: int = 0
+    """Row groups that a query needed and found in memory."""
+    sample_misses: int = 0
 
 
 class WorkerMetrics:
@@ -130,6 +135,20 @@ def _declare_execution(readings: Readings[WorkerFigures]) -> None:
         Audience.TUNING,
         label("result", Lookup),
         lambda figures: {Lookup.HIT: figures.cache_hits, Lookup.MISS: figures.cache_misses},
+    )
+
+    readings.total_by(
+        "sample_lookups_total",
+        "Row groups of segments that a query needed and that were in memory (`hit`), or had to be read (`miss`).",
+        Audience.TUNING,
+        label("result", Lookup),
+        lambda figures: {Lookup.HIT: figures.sample_hits, Lookup.MISS: figures.sample_misses},
+    )
+    readings.level(
+        "sample_memory_bytes",
+        "Memory that samples take which were read and may be asked for again.",
+        Audience.CAPACITY,
+        lambda figures: figures.sample_memory_bytes,
     )
 
 
