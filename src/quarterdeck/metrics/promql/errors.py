@@ -38,6 +38,14 @@ class ParseError(QuarterdeckError):
         self.span = span
 
 
+class WrongTypeError(ParseError):
+    """The text is a query, of a type that cannot be asked for in this way. Prometheus names no place then."""
+
+    def __init__(self, reason: str, text: str, span: Span) -> None:
+        super().__init__(reason, text, span)
+        self.reason = reason
+
+
 class ExecutionError(QuarterdeckError):
     """The query is well formed and cannot be answered over these samples."""
 

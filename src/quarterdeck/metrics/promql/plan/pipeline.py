@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from quarterdeck.metrics.promql.blocks import Grid
-from quarterdeck.metrics.promql.errors import ParseError
+from quarterdeck.metrics.promql.errors import WrongTypeError
 from quarterdeck.metrics.promql.plan.leaves import BaseExpr
 from quarterdeck.metrics.promql.plan.lower import QueryTimes, lower
 from quarterdeck.metrics.promql.plan.nodes import Plan
@@ -42,7 +42,7 @@ def plan_query(text: str, start_ms: int, end_ms: int, step_ms: int, default_subq
     instant = step_ms == 0
     if not instant and kind not in {ValueType.SCALAR, ValueType.VECTOR}:
         shown = {ValueType.MATRIX: "range vector", ValueType.STRING: "string"}[kind]
-        raise ParseError(
+        raise WrongTypeError(
             f'invalid expression type "{shown}" for range query, must be Scalar or instant Vector', text, tree.span
         )
     grid = Grid(start_ms, step_ms or 1, 1 if instant else (end_ms - start_ms) // step_ms + 1)
