@@ -23,7 +23,7 @@ class Shop(ObjectStores):
         self.failure: Exception | None = None
         self._goods: dict[str, bytes] = {}
 
-    def put(self, name: str, size_bytes: int = 300, data: bytes | None = None) -> ObjectRef:
+    def stock(self, name: str, size_bytes: int = 300, data: bytes | None = None) -> ObjectRef:
         data = looks_like_parquet(size_bytes) if data is None else data
         url = f"s3://shop/{name}"
         self._goods[url] = data

@@ -67,7 +67,7 @@ async def ended(task: "asyncio.Task[bytes]") -> None:
 def test_an_object_is_downloaded_once_and_found_after_that(tmp_path: Path) -> None:
     async def test() -> None:
         cached = Cached(tmp_path)
-        ref = cached.shop.put("a.parquet")
+        ref = cached.shop.stock("a.parquet")
         for _ in range(3):
             assert await cached.read(ref) == parquet.looks_like_parquet(300)
         assert cached.shop.deliveries == [ref.url]
@@ -87,7 +87,7 @@ def test_an_object_is_downloaded_once_and_found_after_that(tmp_path: Path) -> No
 def test_another_version_is_another_object(tmp_path: Path) -> None:
     async def test() -> None:
         cached = Cached(tmp_path)
-        first = cached.shop.put("a.parquet", 300)
+        first = cached.shop.stock("a.parquet", 300)
         await cached.read(first)
         second = ObjectRef(first.url, 300, '"2"')
         await cached.read(second)
@@ -99,7 +99,7 @@ def test_another_version_is_another_object(tmp_path: Path) -> None:
 def test_many_who_ask_at_once_get_one_download(tmp_path: Path) -> None:
     async def test() -> None:
         cached = Cached(tmp_path)
-        ref = cached.shop.put("a.parquet")
+        ref = cached.shop.stock("a.parquet")
         cached.shop.door.clear()
         asking = [asyncio.create_task(cached.read(ref)) for _ in range(20)]
         await cached.shop.waiting.wait()
@@ -116,7 +116,7 @@ def test_many_who_ask_at_once_get_one_download(tmp_path: Path) -> None:
 def test_a_download_goes_on_when_who_began_it_is_canceled(tmp_path: Path) -> None:
     async def test() -> None:
         cached = Cached(tmp_path)
-        ref = cached.shop.put("a.parquet")
+        ref = cached.shop.stock("a.parquet")
         cached.shop.door.clear()
         first = asyncio.create_task(cached.read(ref))
         await cached.shop.waiting.wait()
@@ -135,7 +135,7 @@ def test_a_download_goes_on_when_who_began_it_is_canceled(tmp_path: Path) -> Non
 def test_a_download_that_nobody_waits_for_any_more_stops_and_leaves_nothing(tmp_path: Path) -> None:
     async def test() -> None:
         cached = Cached(tmp_path)
-        ref = cached.shop.put("a.parquet")
+        ref = cached.shop.stock("a.parquet")
         cached.shop.door.clear()
         asking = [asyncio.create_task(cached.read(ref)) for _ in range(3)]
         await cached.shop.waiting.wait()
@@ -156,7 +156,7 @@ def test_a_download_that_nobody_waits_for_any_more_stops_and_leaves_nothing(tmp_
 def test_who_asks_while_a_download_is_being_stopped_gets_a_new_one(tmp_path: Path) -> None:
     async def test() -> None:
         cached = Cached(tmp_path)
-        ref = cached.shop.put("a.parquet")
+        ref = cached.shop.stock("a.parquet")
         cached.shop.door.clear()
         first = asyncio.create_task(cached.read(ref))
         await cached.shop.waiting.wait()
@@ -176,7 +176,7 @@ def test_who_asks_while_a_download_is_being_stopped_gets_a_new_one(tmp_path: Pat
 def test_canceling_at_any_moment_leaves_nothing_that_is_not_whole(tmp_path: Path) -> None:
     async def test() -> None:
         cached = Cached(tmp_path)
-        ref = cached.shop.put("a.parquet", 1000)
+        ref = cached.shop.stock("a.parquet", 1000)
         turns = 0
         while True:
             task = asyncio.create_task(cached.read(ref))
@@ -222,7 +222,7 @@ def test_canceling_while_a_thread_has_the_file_undoes_what_comes_of_it(
 ) -> None:
     async def test() -> None:
         cached = Cached(tmp_path, limit_bytes=1000)
-        ref = cached.shop.put("a.parquet")
+        ref = cached.shop.stock("a.parquet")
         slowed = Slowed(monkeypatch, owner, step)
         reading = asyncio.create_task(cached.read(ref))
         await slowed.called.wait()
@@ -242,7 +242,7 @@ def test_canceling_while_a_thread_has_the_file_undoes_what_comes_of_it(
 def test_an_error_reaches_all_who_wait_and_the_next_who_asks_begins_anew(tmp_path: Path) -> None:
     async def test() -> None:
         cached = Cached(tmp_path)
-        ref = cached.shop.put("a.parquet")
+        ref = cached.shop.stock("a.parquet")
         cached.shop.failure = QuarterdeckError(ErrorCode.UNAVAILABLE, ref.url, "the network is down", "try again")
         cached.shop.door.clear()
         asking = [asyncio.create_task(cached.read(ref)) for _ in range(3)]
@@ -265,7 +265,7 @@ def test_an_error_reaches_all_who_wait_and_the_next_who_asks_begins_anew(tmp_pat
 def test_what_is_no_parquet_file_is_not_kept(tmp_path: Path, data: bytes) -> None:
     async def test() -> None:
         cached = Cached(tmp_path)
-        ref = cached.shop.put("a.parquet", data=data)
+        ref = cached.shop.stock("a.parquet", data=data)
         with pytest.raises(QuarterdeckError, match="no Parquet file") as caught:
             await cached.read(ref)
         assert caught.value.code is ErrorCode.WORK_FAILED
@@ -278,7 +278,7 @@ def test_what_is_no_parquet_file_is_not_kept(tmp_path: Path, data: bytes) -> Non
 def test_an_object_of_another_size_than_listed_is_not_kept(tmp_path: Path) -> None:
     async def test() -> None:
         cached = Cached(tmp_path)
-        ref = cached.shop.put("a.parquet", 300)
+        ref = cached.shop.stock("a.parquet", 300)
         for size_bytes in (299, 301):
             with pytest.raises(QuarterdeckError, match="300 bytes came instead of"):
                 await cached.read(ObjectRef(ref.url, size_bytes, ref.version))
@@ -293,7 +293,7 @@ def test_an_object_of_another_size_than_listed_is_not_kept(tmp_path: Path) -> No
 def test_what_is_open_is_never_evicted_and_what_is_not_goes_by_last_use(tmp_path: Path) -> None:
     async def test() -> None:
         cached = Cached(tmp_path, limit_bytes=1000)
-        a, b, c, d = (cached.shop.put(f"{name}.parquet", 300) for name in "abcd")
+        a, b, c, d = (cached.shop.stock(f"{name}.parquet", 300) for name in "abcd")
         async with cached.cache.open(a) as path:
             await cached.read(b)
             await cached.read(c)
@@ -314,7 +314,7 @@ def test_an_object_that_does_not_fit_is_refused_before_it_is_downloaded(tmp_path
     async def test() -> None:
         cached = Cached(tmp_path, limit_bytes=1000)
         with pytest.raises(DiskFullError):
-            await cached.read(cached.shop.put("a.parquet", 1001))
+            await cached.read(cached.shop.stock("a.parquet", 1001))
         assert cached.shop.deliveries == []
         assert cached.files() == []
 
@@ -324,7 +324,7 @@ def test_an_object_that_does_not_fit_is_refused_before_it_is_downloaded(tmp_path
 def test_an_evicted_file_is_downloaded_again(tmp_path: Path) -> None:
     async def test() -> None:
         cached = Cached(tmp_path, limit_bytes=1000)
-        ref = cached.shop.put("a.parquet", 300)
+        ref = cached.shop.stock("a.parquet", 300)
         await cached.read(ref)
         add_artifacts(cached.budget, "big", size_bytes=1000)
         assert cached.files() == []
@@ -442,7 +442,7 @@ async def read_from(cache: ParquetCache, ref: ObjectRef) -> bytes:
 def test_whole_files_are_found_again_after_a_restart_and_verified_once(tmp_path: Path) -> None:
     async def test() -> None:
         first = Cached(tmp_path)
-        ref = first.shop.put("a.parquet")
+        ref = first.shop.stock("a.parquet")
         await first.read(ref)
         cache, budget = fresh(tmp_path, first.shop)
         assert budget.figures().cache_bytes == 300
@@ -462,7 +462,7 @@ def test_whole_files_are_found_again_after_a_restart_and_verified_once(tmp_path:
 def test_a_file_that_does_not_verify_is_deleted_and_downloaded_again(tmp_path: Path, damage: str) -> None:
     async def test() -> None:
         first = Cached(tmp_path)
-        ref = first.shop.put("a.parquet")
+        ref = first.shop.stock("a.parquet")
         await first.read(ref)
         (name,) = first.files()
         path = first.folder / name
@@ -487,7 +487,7 @@ def test_nobody_is_given_a_file_that_is_not_sound_while_it_is_being_deleted(
 ) -> None:
     async def test() -> None:
         first = Cached(tmp_path)
-        ref = first.shop.put("a.parquet")
+        ref = first.shop.stock("a.parquet")
         await first.read(ref)
         (name,) = first.files()
         (first.folder / name).write_bytes(bytes(300))
@@ -508,7 +508,7 @@ def test_nobody_is_given_a_file_that_is_not_sound_while_it_is_being_deleted(
 def test_a_file_that_somebody_deleted_is_downloaded_again(tmp_path: Path) -> None:
     async def test() -> None:
         cached = Cached(tmp_path)
-        ref = cached.shop.put("a.parquet")
+        ref = cached.shop.stock("a.parquet")
         await cached.read(ref)
         (name,) = cached.files()
         (cached.folder / name).unlink()
@@ -522,7 +522,7 @@ def test_a_file_that_somebody_deleted_is_downloaded_again(tmp_path: Path) -> Non
 def test_a_file_that_was_evicted_before_it_was_verified_is_downloaded_again(tmp_path: Path) -> None:
     async def test() -> None:
         first = Cached(tmp_path)
-        ref = first.shop.put("a.parquet")
+        ref = first.shop.stock("a.parquet")
         await first.read(ref)
         cache, budget = fresh(tmp_path, first.shop, 1000)
         add_artifacts(budget, "big", size_bytes=1000)
@@ -583,7 +583,7 @@ def test_when_not_all_fits_any_more_the_most_recently_used_is_kept(tmp_path: Pat
 def test_the_last_use_is_left_on_the_disk_for_the_next_process(tmp_path: Path) -> None:
     async def test() -> None:
         cached = Cached(tmp_path)
-        ref = cached.shop.put("a.parquet")
+        ref = cached.shop.stock("a.parquet")
         await cached.read(ref)
         (name,) = cached.files()
         path = cached.folder / name
