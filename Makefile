@@ -45,8 +45,9 @@ soak: $(READY) ## run ten thousand simulated seeds, then the long tests, among t
 SEED := 1
 COUNT := 5000
 SHARDS := 1
-fuzz: $(READY) peers kernels ## compare random PromQL queries with a real Prometheus: SEED=7 COUNT=5000 SHARDS=1; then fuzz the parser
-	@$(BIN)/python -m tests.differential.fuzz --seed $(SEED) --count $(COUNT) --shards $(SHARDS)
+WAY :=
+fuzz: $(READY) peers kernels ## compare random PromQL queries with a real Prometheus: SEED=7 COUNT=5000 SHARDS=1 WAY=--http; then fuzz the parser
+	@$(BIN)/python -m tests.differential.fuzz --seed $(SEED) --count $(COUNT) --shards $(SHARDS) $(WAY)
 	@$(BIN)/python -m checks.fuzz_parser -runs=200000 -max_len=300 -seed=$(SEED)
 
 bench: $(READY) peers kernels ## measure the core, the crew beside dask.distributed, and metrics beside Prometheus and VictoriaMetrics

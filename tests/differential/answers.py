@@ -51,8 +51,8 @@ class Table:
 Answer: TypeAlias = Failure | Crash | Text | Table
 
 
-def theirs(reply: dict[str, Any]) -> Answer:
-    """Prometheus' answer from its JSON."""
+def told(reply: dict[str, Any]) -> Answer:
+    """An answer from its JSON."""
     if reply["status"] != "success":
         return Failure(str(reply.get("error")))
     kind, result = reply["data"]["resultType"], reply["data"]["result"]
@@ -62,11 +62,19 @@ def theirs(reply: dict[str, Any]) -> Answer:
         case "scalar":
             return Table(kind, {(): _points([result])})
         case "vector":
-            return Table(kind, {lb.from_mapping(one["metric"]): _points([one["value"]]) for one in result})
+            labels = _labels_of(result)
+            return Table(kind, dict(zip(labels, (_points([one["value"]]) for one in result), strict=True)))
         case "matrix":
-            return Table(kind, {lb.from_mapping(one["metric"]): _points(one["values"]) for one in result})
+            labels = _labels_of(result)
+            return Table(kind, dict(zip(labels, (_points(one["values"]) for one in result), strict=True)))
         case _:
-            raise ValueError(f"Prometheus answered with a {kind}")
+            raise ValueError(f"the answer is a {kind}")
+
+
+def _labels_of(result: list[dict[str, Any]]) -> tuple[Labels, ...]:
+    labels = tuple(lb.from_mapping(one["metric"]) for one in result)
+    _refuse_duplicates(labels)
+    return labels
 
 
 def _points(pairs: list[tuple[float, str]]) -> dict[int, float]:

@@ -2,10 +2,10 @@
 
 import traceback
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from quarterdeck.core.errors import QuarterdeckError
 from quarterdeck.metrics.promql.engine import Engine
@@ -55,6 +55,14 @@ def cases(seed: int, count: int) -> Iterator[Case]:
             yield Case(maker.query(instant=False), start, end, step)
 
 
+def asked(client: PrometheusClient, case: Case, tenant: str | None = None) -> dict[str, Any]:
+    """The reply over HTTP."""
+    if case.instant:
+        return client.ask("query", {"query": case.text, "time": str(case.start_s)}, tenant)
+    times = {"start": str(case.start_s), "end": str(case.end_s), "step": str(case.step_s)}
+    return client.ask("query_range", {"query": case.text, **times}, tenant)
+
+
 class Peer:
     """Prometheus, filled with a data set."""
 
@@ -64,12 +72,7 @@ class Peer:
     def answer(self, case: Case) -> Answer:
         """What Prometheus says."""
         text = case.text.replace("double_exponential_smoothing", "holt_winters")  # its name before 3.0
-        if case.instant:
-            reply = self._client.ask("query", {"query": text, "time": str(case.start_s)})
-        else:
-            times = {"start": str(case.start_s), "end": str(case.end_s), "step": str(case.step_s)}
-            reply = self._client.ask("query_range", {"query": text, **times})
-        return answers.theirs(reply)
+        return answers.told(asked(self._client, replace(case, text=text)))
 
 
 class Candidate:

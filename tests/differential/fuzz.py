@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from rich.console import Console
 from rich.progress import Progress
@@ -17,12 +18,15 @@ from rich.text import Text
 
 from checks.peers import PROMETHEUS, PeerMissingError, fetch
 from quarterdeck.metrics.promql import labels as lb
+from quarterdeck.metrics.promql.memory import Series
 from tests.differential import answers, dataset
 from tests.differential.answers import Answer, Crash, Failure, Table
 from tests.differential.cases import Candidate, Case, Peer, cases
+from tests.differential.crew import CrewCandidate
 from tests.differential.duel import Duel, missing_samples
 from tests.differential.known import KNOWN, Finding
 from tests.differential.peer import PrometheusClient, running_prometheus
+from tests.e2e.metrics_crew import MetricsCrew
 
 _SHOWN_SERIES = 6
 _SHOWN_POINTS = 4
@@ -30,8 +34,8 @@ _DIFFERENCES_AT_MOST = 50
 
 
 @contextmanager
-def duel(program: Path, seed: int, shards: int) -> Generator[Duel]:
-    """A Prometheus that holds the samples of a seed, and our engine over the same."""
+def duel(program: Path, seed: int, shards: int, over_http: bool) -> Generator[Duel]:
+    """A Prometheus that holds the samples of a seed, and our engine, or a crew, over the same."""
     series = dataset.make(seed)
     with running_prometheus(program) as port, closing(PrometheusClient(port)) as client:
         client.write(series)
@@ -39,8 +43,16 @@ def duel(program: Path, seed: int, shards: int) -> Generator[Duel]:
         missing = missing_samples(series, peer)
         if missing:
             raise RuntimeError("Prometheus does not hold what was written:\n" + "\n".join(missing))
-        with closing(Candidate(series, shards)) as candidate:
+        with _crew_candidate(series) if over_http else closing(Candidate(series, shards)) as candidate:
             yield Duel(candidate, peer)
+
+
+@contextmanager
+def _crew_candidate(series: tuple[Series, ...]) -> Generator[Candidate]:
+    with TemporaryDirectory(prefix="quarterdeck-crew-") as name, MetricsCrew(Path(name)) as crew:
+        crew.load("duel", series)
+        with closing(crew.client()) as client, closing(CrewCandidate(series, client, "duel")) as candidate:
+            yield candidate
 
 
 def report(finding: Finding) -> str:
@@ -68,7 +80,8 @@ def _shown(answer: Answer) -> str:
 def _run(arguments: argparse.Namespace, program: Path, console: Console) -> int:
     differences = shown = 0
     crashes = set[str]()  # each is shown once
-    with duel(program, arguments.seed, arguments.shards) as both, Progress(console=console) as progress:
+    opened = duel(program, arguments.seed, arguments.shards, arguments.http)
+    with opened as both, Progress(console=console) as progress:
         bar = progress.add_task(f"seed {arguments.seed}", total=arguments.count)
         for case in cases(arguments.seed, arguments.count):
             finding = both.check(case)
@@ -102,6 +115,9 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=5000, help="how many queries (default 5000)")
     parser.add_argument("--shards", type=int, default=1, help="into how many sources our samples are cut (default 1)")
     parser.add_argument(
+        "--http", action="store_true", help="ask a coordinator with three workers over HTTP, not the engine itself"
+    )
+    parser.add_argument(
         "--most", type=int, default=_DIFFERENCES_AT_MOST, help="stop after so many differences (default 50)"
     )
     parser.add_argument("--query", help="ask only this query, at --at or over --range")
@@ -127,7 +143,7 @@ def main() -> int:
 
 def _ask(arguments: argparse.Namespace, program: Path, console: Console) -> int:
     start, end, step = arguments.range or (arguments.at, arguments.at, 0)
-    with duel(program, arguments.seed, arguments.shards) as both:
+    with duel(program, arguments.seed, arguments.shards, arguments.http) as both:
         finding = both.check(Case(arguments.query, start, end, step))
     console.print(Text("no difference" if finding is None else report(finding)))
     return 0 if finding is None else 1
