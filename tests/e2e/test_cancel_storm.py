@@ -6,13 +6,13 @@ import random
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 import pytest
 
 from tests.e2e.conftest import FILES, FOUR
-from tests.e2e.crew import Coordinator, Member, Worker, until
+from tests.e2e.crew import Coordinator, Worker, until
 from tests.e2e.door import Scan, hang_up
+from tests.e2e.held import Held
 from tests.e2e.lake import ALL, ENDLESS, Lake, burning, same
 
 pytestmark = pytest.mark.xdist_group("e2e-shared")
@@ -23,27 +23,6 @@ LARGE = "SELECT hash(i + id) AS a FROM files, range(500) t(i)"
 """400 KB for each file, which nobody keeps in memory."""
 LONGEST_S = 0.1
 """How long a client has patience at most."""
-SPARE_THREADS = 8
-SPARE_DESCRIPTORS = 16
-"""Pools of threads and of connections fill up to their limits, and stay."""
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """What a process has open."""
-
-    threads: int
-    descriptors: int
-
-    @classmethod
-    def by(cls, member: Member) -> "Held":
-        return cls(member.figures.num_threads(), member.figures.num_fds())
-
-    def is_about(self, before: "Held") -> bool:
-        return (
-            self.threads <= before.threads + SPARE_THREADS
-            and self.descriptors <= before.descriptors + SPARE_DESCRIPTORS
-        )
 
 
 def ask_and_leave(coordinator: Coordinator, scan: Scan, patience_s: float) -> None:

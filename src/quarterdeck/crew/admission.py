@@ -64,7 +64,8 @@ class Admission:
             async with asyncio.timeout(wait_limit_s):
                 await turn
         except BaseException as error:
-            if self._waiting.pop(turn, None) is None:
+            self._waiting.pop(turn, None)
+            if turn.done() and not turn.cancelled():
                 self._give_back()  # its turn came in the moment in which it gave up
             if isinstance(error, TimeoutError):
                 raise QueuedTooLongError(self._clock.now() - began_s, self._at_once) from None
