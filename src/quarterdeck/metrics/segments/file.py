@@ -4,7 +4,8 @@ The checksum of the whole file is compared with the catalog's when it is first o
 read. Nothing is held open between reads; any thread may read.
 """
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -51,8 +52,8 @@ class GroupInfo:
 
     number: int
     row_count: int
-    first_metric: str
-    last_metric: str
+    metrics: tuple[str, str] | None
+    """The first and the last; None where a name is too long for the footer."""
     min_ts_ms: int
     max_ts_ms: int
 
@@ -60,8 +61,11 @@ class GroupInfo:
         """Whether a sample of a series that matches may be in it, between these times."""
         if self.max_ts_ms < start_ms or self.min_ts_ms > end_ms:
             return False
+        if self.metrics is None:
+            return True
+        first, last = self.metrics
         return all(
-            self.first_metric <= matcher.value <= self.last_metric
+            first <= matcher.value <= last
             for matcher in matchers
             if matcher.name == METRIC_NAME and matcher.op is MatchOp.EQUAL
         )
@@ -109,15 +113,13 @@ class SegmentFile:
         """Verifies it, which reads all of it once; raises `UnreadableSegmentError`."""
         self.url: Final = url
         self.path: Final = path
+        self.checksum: Final = checksum
         _verify(path, url, checksum)
-        try:
-            with _arrow.OSFile(str(path)) as handle:
-                file = _parquet.ParquetFile(handle)
-                self._has_histograms: Final = has_histograms(file.schema_arrow)
-                self._footer: Final = file.metadata
-                self.groups: Final = tuple(_group_infos(self._footer))
-        except (_arrow.ArrowException, OSError, ValueError) as error:
-            raise UnreadableSegmentError(url, str(error)) from error
+        with self._readable(), _arrow.OSFile(str(path)) as handle:
+            file = _parquet.ParquetFile(handle)
+            self._has_histograms: Final = has_histograms(file.schema_arrow)
+            self._footer: Final = file.metadata
+            self.groups: Final = tuple(_group_infos(self._footer))
 
     @property
     def size_bytes(self) -> int:
@@ -126,33 +128,14 @@ class SegmentFile:
 
     def read_series(self, group: int) -> GroupSeries:
         """The labels of a row group's series, found where the columns change."""
-        table = self._read(group, [METRIC, LABELS])
-        metrics, labels = _dictionary(table.column(METRIC)), _dictionary(table.column(LABELS))
-        metric_codes, label_codes = _codes(metrics), _codes(labels)
-        changes = (metric_codes[1:] != metric_codes[:-1]) | (label_codes[1:] != label_codes[:-1])
-        starts = np.concatenate((np.zeros(1, np.int64), np.flatnonzero(changes) + 1))
-        names: list[str] = metrics.dictionary.to_pylist()
-        texts: list[str] = labels.dictionary.to_pylist()
-        try:
-            first_metrics: list[int] = metric_codes[starts].tolist()
-            first_labels: list[int] = label_codes[starts].tolist()
-            pairs = zip(first_metrics, first_labels, strict=True)
-            found = tuple(labels_of(names[metric], texts[text]) for metric, text in pairs)
-        except ValueError as error:
-            raise UnreadableSegmentError(self.url, str(error)) from error
-        return GroupSeries(found, np.append(starts, len(metric_codes)), SeriesIndex(found))
+        with self._readable():
+            return _group_series(self._read(group, [METRIC, LABELS]))
 
     def read_samples(self, group: int) -> GroupSamples:
         """Times, values and histograms of a row group."""
         columns = [TIMESTAMP, VALUE, *([HISTOGRAM] if self._has_histograms else ())]
-        table = self._read(group, columns)
-        timestamps: I64 = table.column(TIMESTAMP).combine_chunks().to_numpy(zero_copy_only=False).view(np.int64)
-        values: F64 = table.column(VALUE).combine_chunks().to_numpy(zero_copy_only=False)
-        histograms: Objects | None = None
-        if self._has_histograms:
-            found = from_arrow(table.column(HISTOGRAM).combine_chunks())
-            histograms = found if are_histograms(found).any() else None
-        return GroupSamples(timestamps, values, histograms)
+        with self._readable():
+            return _group_samples(self._read(group, columns))
 
     def stored_bytes(self, group: int, columns: Sequence[str]) -> int:
         """What reading these columns of a row group takes from the disk."""
@@ -163,18 +146,23 @@ class SegmentFile:
         )
 
     def _read(self, group: int, columns: list[str]) -> Any:
+        with _arrow.OSFile(str(self.path)) as handle:
+            file = _parquet.ParquetFile(
+                handle,
+                metadata=self._footer,
+                read_dictionary=[METRIC, LABELS],
+                pre_buffer=False,
+                page_checksum_verification=True,
+            )
+            return file.read_row_group(group, columns=columns, use_threads=False)
+
+    @contextmanager
+    def _readable(self) -> Generator[None]:
+        """Whatever is wrong with what is read in the block is told with the segment's name."""
         try:
-            with _arrow.OSFile(str(self.path)) as handle:
-                file = _parquet.ParquetFile(
-                    handle,
-                    metadata=self._footer,
-                    read_dictionary=[METRIC, LABELS],
-                    pre_buffer=False,
-                    page_checksum_verification=True,
-                )
-                return file.read_row_group(group, columns=columns, use_threads=False)
-        except (_arrow.ArrowException, OSError) as error:
-            raise UnreadableSegmentError(self.url, str(error)) from error
+            yield
+        except (_arrow.ArrowException, OSError, ValueError, LookupError, TypeError) as error:
+            raise UnreadableSegmentError(self.url, str(error) or type(error).__name__) from error
 
 
 def checksum_of(data: bytes) -> str:
@@ -201,10 +189,35 @@ def _group_infos(footer: Any) -> list[GroupInfo]:
         group = footer.row_group(number)
         by_name = {group.column(at).path_in_schema: group.column(at) for at in range(group.num_columns)}
         metric, time = by_name[METRIC].statistics, by_name[TIMESTAMP].statistics
-        if metric is None or time is None or not (metric.has_min_max and time.has_min_max):
-            raise ValueError(f"its row group {number} has no statistics of metrics and times")
-        found.append(GroupInfo(number, group.num_rows, metric.min, metric.max, int(time.min_raw), int(time.max_raw)))
+        if time is None or not time.has_min_max:
+            raise ValueError(f"its row group {number} has no statistics of times")
+        metrics = (metric.min, metric.max) if metric is not None and metric.has_min_max else None
+        found.append(GroupInfo(number, group.num_rows, metrics, int(time.min_raw), int(time.max_raw)))
     return found
+
+
+def _group_series(table: Any) -> GroupSeries:
+    metrics, labels = _dictionary(table.column(METRIC)), _dictionary(table.column(LABELS))
+    metric_codes, label_codes = _codes(metrics), _codes(labels)
+    changes = (metric_codes[1:] != metric_codes[:-1]) | (label_codes[1:] != label_codes[:-1])
+    starts = np.concatenate((np.zeros(1, np.int64), np.flatnonzero(changes) + 1))
+    names: list[str] = metrics.dictionary.to_pylist()
+    texts: list[str] = labels.dictionary.to_pylist()
+    first_metrics: list[int] = metric_codes[starts].tolist()
+    first_labels: list[int] = label_codes[starts].tolist()
+    pairs = zip(first_metrics, first_labels, strict=True)
+    found = tuple(labels_of(names[metric], texts[text]) for metric, text in pairs)
+    return GroupSeries(found, np.append(starts, len(metric_codes)), SeriesIndex(found))
+
+
+def _group_samples(table: Any) -> GroupSamples:
+    timestamps: I64 = table.column(TIMESTAMP).combine_chunks().to_numpy(zero_copy_only=False).view(np.int64)
+    values: F64 = table.column(VALUE).combine_chunks().to_numpy(zero_copy_only=False)
+    histograms: Objects | None = None
+    if HISTOGRAM in table.column_names:
+        found = from_arrow(table.column(HISTOGRAM).combine_chunks())
+        histograms = found if are_histograms(found).any() else None
+    return GroupSamples(timestamps, values, histograms)
 
 
 def _dictionary(column: Any) -> Any:

@@ -9,6 +9,7 @@ import zlib
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from sys import intern
 from typing import Final, cast
 
@@ -59,11 +60,10 @@ class LabelIndex:
         metric_rows = self._metric_rows([matcher for matcher in matchers if matcher.name == METRIC_NAME])
         if not metric_rows:
             return None
-        share = 1.0
-        for matcher in matchers:
-            if matcher.name != METRIC_NAME:
-                share *= self._share(matcher)
-        return Estimate(metric_rows, max(1, round(metric_rows * share))) if share else None
+        shares = [self._share(matcher) for matcher in matchers if matcher.name != METRIC_NAME]
+        if not all(shares):
+            return None
+        return Estimate(metric_rows, max(1, round(metric_rows * prod(shares))))
 
     def encoded(self) -> bytes:
         """For the catalog."""

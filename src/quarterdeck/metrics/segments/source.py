@@ -47,6 +47,15 @@ class _Cut:
     samples: GroupSamples
     segment_id: int
 
+    @property
+    def sample_count(self) -> int:
+        return int((self.high - self.low).sum())
+
+    @property
+    def size_bytes(self) -> int:
+        """About what its samples take, without the others of the row group."""
+        return self.samples.size_bytes * self.sample_count // len(self.samples.timestamps)
+
     def copied(self) -> "_Cut":
         """With a copy of its samples alone, so that those of the row group can go."""
         timestamps, values = side_by_side(self.samples.timestamps, self.samples.values, self.low, self.high)
@@ -74,7 +83,7 @@ class SegmentSource:
     ) -> SeriesBlock:
         """See `Source.select`. Series without a sample in that time are left out."""
         cuts: list[_Cut] = []
-        held_bytes = 0
+        held_bytes = samples = 0
         for segment in self._segments:
             for group in segment.file.groups:
                 need(held_bytes)
@@ -84,8 +93,9 @@ class SegmentSource:
                 cut = self._cut(segment, group, matchers, start_ms, end_ms, need)
                 if cut is not None:
                     cuts.append(cut)
-                    held_bytes += int((cut.high - cut.low).sum()) * _SAMPLE_BYTES
-        need(2 * held_bytes)
+                    held_bytes += cut.size_bytes
+                    samples += cut.sample_count
+        need(held_bytes + samples * _SAMPLE_BYTES)
         return _joined(cuts)
 
     def series(
@@ -118,7 +128,7 @@ class SegmentSource:
         rows = self._matching(segment, series, matchers, need)
         if not rows.size:
             return None
-        key = (segment.file.url, group.number, "samples")
+        key = (segment.file.checksum, group.number, "samples")
         samples, was_here = self._shelf.get(key, lambda: segment.file.read_samples(group.number))
         self._count(segment, group, was_here, (TIMESTAMP, VALUE, HISTOGRAM))
         first, last = series.offsets[rows], series.offsets[rows + 1]
@@ -133,7 +143,7 @@ class SegmentSource:
             return None
         chosen: list[int] = rows.tolist()
         cut = _Cut([series.labels[row] for row in chosen], low, high, samples, segment.segment_id)
-        few = int((high - low).sum()) * 2 < len(samples.timestamps)
+        few = cut.sample_count * 2 < len(samples.timestamps)
         return cut.copied() if few else cut
 
     def _matching(
@@ -146,7 +156,7 @@ class SegmentSource:
         return np.flatnonzero(matching)
 
     def _series(self, segment: OpenSegment, group: GroupInfo) -> GroupSeries:
-        key = (segment.file.url, group.number, "series")
+        key = (segment.file.checksum, group.number, "series")
         series, was_here = self._shelf.get(key, lambda: segment.file.read_series(group.number))
         self._count(segment, group, was_here, (METRIC, LABELS))
         return series
