@@ -75,7 +75,7 @@ class WorkerSettings(ProcessSettings):
     """The machine this worker is on, as people and the crew's table know it. Two machines of one name look like one."""
     tenant: Text = "default"
     """Whose work this worker takes. Works of another tenant never come here, and wait if nobody else takes them. PromQL
-    works are all `default`'s, whoever's samples they read."""
+    works of a tenant that has no workers go to those of `default`."""
     kinds: Kinds = (WorkKind.LEAF, WorkKind.SEARCH)
     """The kinds of work this worker takes: `leaf` is for PromQL, `search` for scans; this release refuses to start with
     another. A kind that no worker takes waits until its query gives up."""

@@ -12,7 +12,7 @@ segments with different numbers are read side by side."""
 DEFAULT_TENANT: Final = "default"
 """Whose samples are asked for where nobody is named."""
 CREW_TENANT: Final = "default"
-"""Whose workers do the works of queries: one crew reads the samples of all tenants."""
+"""Whose workers do the works of queries of tenants that have no workers of their own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from quarterdeck.crew.artifacts.threads import in_thread
 from quarterdeck.crew.coordinator import CoordinatorDriver
 from quarterdeck.crew.harvest import Harvest, Window
 from quarterdeck.crew.process.clocks import RandomIds
-from quarterdeck.metrics.model import CREW_TENANT, DEFAULT_TENANT
+from quarterdeck.metrics.model import DEFAULT_TENANT
 from quarterdeck.metrics.planning import Selection, divide
 from quarterdeck.metrics.promql.errors import LimitExceeded
 from quarterdeck.metrics.promql.labels import METRIC_NAME, Labels
@@ -128,7 +128,7 @@ class SeriesService:
                     LEAF,
                     encode_task(task),
                     affinity_key=f"{request.tenant}/{work.home}",
-                    tenant=CREW_TENANT,
+                    tenant=self._queries.crew_of(request.tenant),
                 )
             )
         return specs

@@ -28,9 +28,6 @@ from quarterdeck.crew.process.clocks import RandomIds
 from quarterdeck.metrics.catalog import Catalog
 from quarterdeck.metrics.model import CREW_TENANT, DEFAULT_TENANT
 from quarterdeck.metrics.planning import WORK_ROWS, Division, Selection, ShardWork, divide, selections_of
-from quarterdeck.metrics.promql.blocks import Block, Grid, SeriesBlock
-from quarterdeck.metrics.model import DEFAULT_TENANT
-from quarterdeck.metrics.planning import Division, Selection, ShardWork, divide, selections_of
 from quarterdeck.metrics.promql.blocks import Grid, SeriesBlock, VectorBlock
 from quarterdeck.metrics.promql.engine import value_at
 from quarterdeck.metrics.promql.errors import LimitExceeded
@@ -246,6 +243,11 @@ class MetricsService:
             self._prepare(running)
             yield running
 
+    def crew_of(self, tenant: str) -> str:
+        """Whose workers do what a tenant asks for: its own if there are any, else those of the whole crew."""
+        sessions = self._driver.machine.roster.sessions()
+        return tenant if any(session.worker.tenant == tenant for session in sessions) else CREW_TENANT
+
     async def evaluated(self, running: RunningQuery) -> Result:
         """The whole answer of a query whose works are done."""
         began_s = self._clock.now()
@@ -305,7 +307,7 @@ class MetricsService:
                 LEAF,
                 encode_task(task),
                 affinity_key=f"{request.tenant}/{work.shard_work.home}",
-                tenant=CREW_TENANT,
+                tenant=self.crew_of(request.tenant),
             )
 
     def _lookback_ms(self, request: QueryRequest) -> int:
