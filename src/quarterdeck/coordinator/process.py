@@ -46,6 +46,7 @@ from quarterdeck.crew.process.lifecycle import (
 from quarterdeck.crew.process.status import status_router
 from quarterdeck.http.monitor import MonitorSources
 from quarterdeck.http.server import HttpServer
+from quarterdeck.metrics.api.parameters import MAX_STEPS
 from quarterdeck.metrics.catalog import Catalog
 from quarterdeck.metrics.promql.limits import Limits
 from quarterdeck.metrics.routes import metrics_router
@@ -295,7 +296,7 @@ def _query_options(settings: CoordinatorSettings) -> QueryOptions:
         at_once=settings.queries_at_once,
         wait_limit_s=settings.wait_limit_s,
         lookback_ms=round(settings.query_lookback_s * 1000),
-        limits=Limits(memory_bytes=settings.query_memory_bytes),
+        limits=Limits(memory_bytes=settings.query_memory_bytes, max_points=MAX_STEPS + 1),
         max_samples=settings.query_max_samples,
         max_series=settings.query_max_series,
         work_rows=settings.query_work_rows,

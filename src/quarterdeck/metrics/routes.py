@@ -6,8 +6,8 @@ wrong before is a proper error, in Prometheus' form.
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 from urllib.parse import parse_qsl
 
@@ -34,6 +34,8 @@ PREFIX: Final = "/api/v1"
 TENANT_HEADER: Final = "x-scope-orgid"
 _FORM: Final = "application/x-www-form-urlencoded"
 _JSON: Final = b"application/json"
+_PIECE_BYTES: Final = 512 * 1024
+"""About what is sent at once of a large answer."""
 _SPOKEN_VERSION: Final = "3.0.0"
 """Of the API and the language: what clients choose their features by."""
 TRUNCATED: Final = "results truncated due to limit"
@@ -211,27 +213,34 @@ class WatchedResponse(Response):
         except QuarterdeckError as error:
             await error_response(error)(scope, receive, send)
             return
-        async with aclosing(self._bytes(chunks)) as parts:
-            await self._send(send, parts)
+        await self._send(iter(chunks), send)
 
     async def answer(self) -> Iterable[bytes]:
         """The body, in chunks that are made as they are sent."""
         raise NotImplementedError
 
-    async def _bytes(self, chunks: Iterable[bytes]) -> AsyncGenerator[bytes]:
-        """Made in a thread, where making them takes long."""
-        left: Iterator[bytes] = iter(chunks)
-        while (chunk := await self._queries.in_thread(lambda: next(left, None))) is not None:
-            yield chunk
+    async def _send(self, chunks: Iterator[bytes], send: Send) -> None:
+        """While a piece is sent, the next one is made in a thread. An answer of one piece says how long it is."""
+        making = self._make(chunks)
+        try:
+            piece, is_last = await making
+            length = [(b"content-length", str(len(piece)).encode())] if is_last else []
+            await send({"type": "http.response.start", "status": 200, "headers": [*self._headers(), *length]})
+            while not is_last:
+                making = self._make(chunks)
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+                piece, is_last = await making
+            await send({"type": "http.response.body", "body": piece, "more_body": False})
+        finally:
+            making.cancel()
+            await asyncio.wait((making,))
 
-    async def _send(self, send: Send, parts: AsyncGenerator[bytes]) -> None:
+    def _make(self, chunks: Iterator[bytes]) -> "asyncio.Task[tuple[bytes, bool]]":
+        return asyncio.create_task(self._queries.in_thread(lambda: _piece(chunks)), name="render")
+
+    def _headers(self) -> list[tuple[bytes, bytes]]:
         headers = [(b"content-type", _JSON), (b"vary", b"accept-encoding"), *self.more_headers()]
-        if self._gzip:
-            headers.append((b"content-encoding", b"gzip"))
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        async for part in parts:
-            await send({"type": "http.response.body", "body": part, "more_body": True})
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+        return [*headers, (b"content-encoding", b"gzip")] if self._gzip else headers
 
     def more_headers(self) -> list[tuple[bytes, bytes]]:
         return []
@@ -239,6 +248,18 @@ class WatchedResponse(Response):
     def packed(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
         """Compressed, for a client that asks for it."""
         return compressed(chunks) if self._gzip else chunks
+
+
+def _piece(chunks: Iterator[bytes]) -> tuple[bytes, bool]:
+    """Some chunks together, and whether they were the last."""
+    parts: list[bytes] = []
+    size_bytes = 0
+    for chunk in chunks:
+        parts.append(chunk)
+        size_bytes += len(chunk)
+        if size_bytes >= _PIECE_BYTES:
+            return b"".join(parts), False
+    return b"".join(parts), True
 
 
 class QueryResponse(WatchedResponse):

@@ -9,7 +9,7 @@ import asyncio
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
@@ -239,7 +239,6 @@ class MetricsService:
             self._divide(running)
             running.phases.planning_s = self._clock.now() - planning_s
             await self._run_works(running, stack)
-            stack.push_async_callback(self._release, running)
             self._prepare(running)
             yield running
 
@@ -340,15 +339,16 @@ class MetricsService:
         by_key = {work.key: work for work in running.works}
         stack.push_async_callback(self._release, running)
         total_bytes = 0
-        async for key, artifact in harvest.results():
-            work = by_key[key]
-            work.artifact, work.artifact_bytes = artifact, artifact.metadata.size_bytes
-            total_bytes += work.artifact_bytes
-            if total_bytes > self.options.result_bytes:
-                raise LimitExceeded(
-                    f"its parts take more than {self.options.result_bytes:,} bytes together",
-                    "ask for fewer series, a shorter range or a longer step",
-                )
+        async with aclosing(harvest.results()) as results:
+            async for key, artifact in results:
+                work = by_key[key]
+                work.artifact, work.artifact_bytes = artifact, artifact.metadata.size_bytes
+                total_bytes += work.artifact_bytes
+                if total_bytes > self.options.result_bytes:
+                    raise LimitExceeded(
+                        f"its parts take more than {self.options.result_bytes:,} bytes together",
+                        "ask for fewer series, a shorter range or a longer step",
+                    )
         running.phases.executing_s = self._clock.now() - began_s
 
     async def _release(self, running: RunningQuery) -> None:
