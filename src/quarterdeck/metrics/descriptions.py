@@ -133,6 +133,7 @@ _PATHS: Final[Mapping[str, _Path]] = MappingProxyType(
         "/api/v1/rules": _Path((), {"groups": []}),
         "/api/v1/alerts": _Path((), {"alerts": []}),
         "/api/v1/status/buildinfo": _Path((), {"version": "3.0.0", "revision": "quarterdeck-0.1.0"}),
+        "/api/v1/status/flags": _Path((), {"query.lookback-delta": "5m", "query.timeout": "2m"}),
         "/api/v1/format_query": _Path((_QUERY,), "sum by (job) (rate(http_requests_total[5m]))"),
         "/api/v1/promql/validate": _Path(
             (Parameter("q", "The query; `query` and `exp` are other names for it.", "sum(up)", required=True),),

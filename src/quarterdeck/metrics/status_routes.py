@@ -6,6 +6,7 @@ from typing import Final
 from fastapi import APIRouter, Response
 from fastapi.responses import PlainTextResponse
 
+from quarterdeck.metrics.descriptions import described
 from quarterdeck.metrics.promql.syntax.durations import show_duration_ms
 from quarterdeck.metrics.routes import PREFIX, success
 from quarterdeck.metrics.service import QueryOptions
@@ -41,5 +42,6 @@ def prometheus_status_router(options: QueryOptions, missing: Callable[[], Sequen
     for path, handler in (("/-/healthy", healthy), ("/-/ready", ready)):
         router.add_api_route(path, handler, methods=["GET"])
         router.add_api_route(path, handler, methods=["HEAD"], include_in_schema=False)
-    router.add_api_route(f"{PREFIX}/status/flags", flags, methods=["GET"])
+    path = f"{PREFIX}/status/flags"
+    router.add_api_route(path, flags, methods=["GET"], **described(path, "GET"))
     return router

@@ -150,7 +150,7 @@ def test_memory_is_given_back_while_a_range_streams() -> None:
     ("start_ms", "end_ms", "step_ms", "words"),
     [
         (0, DECADE_MS, 1, "exceeded maximum resolution of 11,000 points"),
-        (0, 11_000, 1, "exceeded maximum resolution of 11,000 points"),
+        (0, 11_001, 1, "exceeded maximum resolution of 11,000 points"),
         (1000, 0, 60_000, "end timestamp must not be before start time"),
         (0, 1000, 0, "zero or negative query resolution step"),
         (0, 1000, -1, "zero or negative query resolution step"),

@@ -18,7 +18,7 @@ class Limits:
     memory_bytes: int = 1 << 30
     """Samples read, values held between steps, and the answer. More is an error; too little refuses useful queries."""
     max_points: int = 11_000
-    """Steps of a range query; the number that Prometheus allows."""
+    """Of a range query, after the first one; the number that Prometheus allows."""
     block_cells: int = 2_000_000
     """Values computed at once, over all series: the size of what streams out. Smaller answers sooner, larger is
     faster. A query whose leaves together would fill much of its memory with blocks of this size has smaller ones."""

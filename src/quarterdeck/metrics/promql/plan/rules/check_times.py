@@ -10,7 +10,8 @@ FARTHEST_MS: Final = 1 << 61
 
 
 def check_range(start_ms: int, end_ms: int, step_ms: int, max_points: int) -> None:
-    """Refuse steps that make no sense, and more of them than `max_points`; a step of 0 is that of an instant query."""
+    """Refuse steps that make no sense, and more than `max_points` of them after the first point; a step of 0 is that of
+    an instant query."""
     for what, time_ms in (("start", start_ms), ("end", end_ms), ("step", step_ms)):
         if abs(time_ms) > FARTHEST_MS:
             raise ExecutionError(
@@ -20,7 +21,7 @@ def check_range(start_ms: int, end_ms: int, step_ms: int, max_points: int) -> No
         raise ExecutionError("zero or negative query resolution step widths are not accepted", "give a positive step")
     if end_ms < start_ms:
         raise ExecutionError("end timestamp must not be before start time", "swap the two times")
-    if step_ms and (end_ms - start_ms) // step_ms + 1 > max_points:
+    if step_ms and (end_ms - start_ms) // step_ms > max_points:
         raise LimitExceeded(
             f"exceeded maximum resolution of {max_points:,} points per timeseries",
             "make the step longer or the range shorter",
