@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.crew import Coordinator, Crew, Member, Worker
+from tests.e2e.fleet import Fleet
 from tests.e2e.lake import Lake, fill
 from tests.e2e.metrics_crew import MetricsCrew
 from tests.e2e.samples import Samples, Store
@@ -98,6 +99,22 @@ def in_rotation(coordinator: Coordinator, workers: list[Worker]) -> list[Worker]
         worker.send(signal.SIGCONT)
     coordinator.wait_for(*workers)
     return workers
+
+
+@pytest.fixture(scope="session")
+def mooring(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """A fleet whose coordinators and workers are all started once."""
+    folder = tmp_path_factory.mktemp("fleet")
+    with Crew(folder) as crew:
+        fleet = Fleet.start(crew)
+        fleet.store.put(fleet.tide, "default", SHARDS, folder)
+        yield fleet
+
+
+@pytest.fixture
+def fleet(mooring: Fleet) -> Fleet:
+    """All of them there: what a test has ended is started again."""
+    return mooring.mended()
 
 
 @pytest.hookimpl(wrapper=True)

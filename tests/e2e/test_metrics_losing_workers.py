@@ -1,5 +1,6 @@
 """Workers that come and go in the middle of a PromQL query: the answer is the same, and nobody waits for the dead."""
 
+import random
 import signal
 import socket
 import threading
@@ -7,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Self
 from urllib.parse import urlsplit
 
 import pytest
@@ -14,7 +16,7 @@ import pytest
 from tests.e2e.conftest import FOUR, SHARDS, SPARE_PLACES, WAVE, in_rotation
 from tests.e2e.crew import Coordinator, Crew, Document, Worker, until
 from tests.e2e.logs import at_s
-from tests.e2e.promql import Reply, answer, asked
+from tests.e2e.promql import Ask, Reply, answer, asked
 from tests.e2e.proxy import Proxy
 from tests.e2e.samples import Store
 
@@ -23,6 +25,7 @@ pytestmark = pytest.mark.xdist_group("e2e-shared")
 REASSIGNED_WITHIN_S = 0.1
 """From the end of the connection: long before a heartbeat is missed, however busy the machine is."""
 TTL_S = 0.5
+ROUNDS = 20
 HEAVY = WAVE.ask("max by (job) (quantile_over_time(0.9, $m[1h]))", step_s=20).of(FOUR)
 """Some seconds of computing, in a work for each shard."""
 ISLANDER = "islander"
@@ -222,30 +225,63 @@ def test_removing_one_of_four_workers_moves_a_quarter_of_the_homes_and_no_other(
     assert len(moved) == SHARDS / 4
 
 
+class Askers:
+    """Threads that ask one query after the other while the block runs, and keep what they got."""
+
+    def __init__(self, coordinator: Coordinator, *asks: Ask) -> None:
+        self.replies: list[tuple[Ask, Reply]] = []
+        self._over = threading.Event()
+        self._threads = [threading.Thread(target=self._ask_on, args=(coordinator, ask)) for ask in asks]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _ask_on(self, coordinator: Coordinator, ask: Ask) -> None:
+        while not self._over.is_set():
+            self.replies.append((ask, answer(coordinator.door, ask)))
+
+    def wait(self, more: int) -> None:
+        """Until so many more are answered."""
+        enough = len(self.replies) + more
+        until(lambda: len(self.replies) >= enough, f"{more} queries are answered")
+
+    def check(self) -> None:
+        """Every one is answered, and right."""
+        assert {reply.status for _, reply in self.replies} == {200}
+        assert all(reply.result == WAVE.truth(ask) and not reply.warnings for ask, reply in self.replies)
+
+
 @pytest.mark.usefixtures("store")
 def test_workers_killed_one_after_the_other_while_queries_run_cost_no_query_as_long_as_others_are_left(
     coordinator: Coordinator, hands: list[Worker]
 ) -> None:
-    expected = WAVE.truth(LIGHT)
-    replies: list[Reply] = []
-    over = threading.Event()
-
-    def ask_on() -> None:
-        while not over.is_set():
-            replies.append(answer(coordinator.door, LIGHT))
-
-    askers = [threading.Thread(target=ask_on, name=f"asker {number}") for number in range(2)]
-    for asker in askers:
-        asker.start()
-    try:
+    with Askers(coordinator, LIGHT, LIGHT) as askers:
         for victim in hands[:2]:
-            until(lambda so_far=len(replies): len(replies) >= so_far + 6, "some queries are answered")
+            askers.wait(6)
             victim.kill()
-        until(lambda so_far=len(replies): len(replies) >= so_far + 6, "the others answer")
-    finally:
-        over.set()
-        for asker in askers:
-            asker.join()
-    assert {reply.status for reply in replies} == {200}
-    assert all(reply.result == expected for reply in replies)
+        askers.wait(6)
+    askers.check()
     assert any(query["attempts"] > query["works"] for query in coordinator.door.get("/v1/queries"))
+
+
+@pytest.mark.soak
+@pytest.mark.usefixtures("store")
+def test_minutes_of_kills_cost_no_query_as_long_as_others_are_left(
+    coordinator: Coordinator, hands: list[Worker]
+) -> None:
+    chance = random.Random(11)
+    with Askers(coordinator, LIGHT, LIGHT, HEAVY) as askers:
+        for _ in range(ROUNDS):
+            for victim in chance.sample(hands, chance.randint(1, 3)):
+                askers.wait(chance.randint(0, 5))
+                victim.kill()
+            askers.wait(3)
+            in_rotation(coordinator, hands)
+    askers.check()

@@ -11,7 +11,7 @@ import pytest
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.stores.objects import ObjectRef, ObjectStores, S3Options
-from tests.stores.conftest import Bucket, S3Server
+from tests.stores.s3 import Bucket, S3Server
 
 KIB = 1024
 

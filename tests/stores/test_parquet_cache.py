@@ -17,7 +17,7 @@ from quarterdeck.stores.objects import ObjectRef, ObjectStores
 from quarterdeck.stores.parquet_cache import ParquetCache
 from tests.stores import parquet
 from tests.stores.budgets import add_artifacts, small_budget
-from tests.stores.conftest import Bucket
+from tests.stores.s3 import Bucket
 from tests.stores.shop import Shop
 
 
