@@ -20,6 +20,7 @@ from quarterdeck.crew.artifacts.writer import ArtifactWriter
 from quarterdeck.crew.cancel import WorkCanceledError
 from quarterdeck.crew.executors import Execution
 from quarterdeck.crew.inputs import opened_files
+from quarterdeck.metrics.freed_memory import keep_freed_memory
 from quarterdeck.metrics.model import SegmentRef
 from quarterdeck.metrics.promql.blocks import SeriesBlock
 from quarterdeck.metrics.promql.errors import ExecutionError, LimitExceeded
@@ -94,6 +95,7 @@ class LeafExecutor:
         self._threads.close()
 
     async def warm_up(self) -> None:
+        keep_freed_memory()
         await asyncio.to_thread(warm)
 
     async def execute(self, execution: Execution) -> Artifact:

@@ -71,7 +71,9 @@ def compiled_forms() -> dict[str, int]:
 
 def given(array: NDArray[Scalar]) -> NDArray[Scalar]:
     """The array as an argument that a kernel only reads: contiguous, aligned and, whatever it was, read-only."""
-    view = np.require(array, requirements=("C", "A")).view()
+    flags = array.flags
+    # Asked first, because `require` takes three times as long as the rest: a small query comes here hundreds of times.
+    view = (array if flags.c_contiguous and flags.aligned else np.require(array, requirements=("C", "A"))).view()
     view.flags.writeable = False
     return view
 

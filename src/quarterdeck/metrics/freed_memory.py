@@ -1,0 +1,28 @@
+"""Memory that one query frees is kept by the process for the next.
+
+glibc gives large arrays back to the system as they are freed, and the system clears each of their pages when the next
+query asks for them. Measured with a sum over 7.2 million samples: a third of a worker's processor time went into that.
+What is kept at the end of the heap is bounded, and arrays larger than 32 MiB are given back as before.
+"""
+
+import ctypes
+import os
+from typing import Any, Final
+
+_TRIM_THRESHOLD: Final = -1
+_MMAP_THRESHOLD: Final = -3
+"""Names of malloc.h. Setting one also stops glibc from changing the other by itself."""
+_LARGEST_KEPT_BYTES: Final = 32 << 20
+"""The most that glibc takes."""
+_KEPT_BYTES: Final = 64 << 20
+_BY_HAND: Final = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "GLIBC_TUNABLES")
+
+
+def keep_freed_memory() -> bool:
+    """Whether it is so from now on: not where the C library is another one, or somebody has set it by hand."""
+    if any(name in os.environ for name in _BY_HAND):
+        return False
+    mallopt: Any = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is None:
+        return False
+    return bool(mallopt(_MMAP_THRESHOLD, _LARGEST_KEPT_BYTES)) and bool(mallopt(_TRIM_THRESHOLD, _KEPT_BYTES))
