@@ -15,7 +15,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeE
 
 from quarterdeck.cli.crew_plan import COORDINATOR
 from quarterdeck.cli.options import MetricsFormat, TimestampUnit, parse_settings
-from quarterdeck.cli.telling import counted, tell
+from quarterdeck.cli.telling import counted, printable, tell
 from quarterdeck.config import load_coordinator
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.metrics.importing import importer
@@ -29,8 +29,6 @@ from quarterdeck.stores.database.opening import open_database
 from quarterdeck.stores.objects import ObjectStores, S3Options
 
 _MIB: Final = 1024 * 1024
-
-
 _BY_EXTENSION: Final = {
     ".om": MetricsFormat.OPENMETRICS,
     ".openmetrics": MetricsFormat.OPENMETRICS,
@@ -77,7 +75,8 @@ def mapping_of(
 
 
 def run(order: ImportOrder) -> int:
-    """Imports one file after the other. One that fails is told, and the others are imported all the same."""
+    """Imports one file after the other. One that fails is told, and the others are imported all the same; a name that
+    does not say what it is stops all of them before the first."""
     sources = [_source(path, order) for path in order.files]
     place = {} if order.data_dir is None else {"data_dir": order.data_dir / COORDINATOR}
     settings = load_coordinator(order.config, {**parse_settings(order.settings), **place})
@@ -96,7 +95,7 @@ def run(order: ImportOrder) -> int:
 
 def _import(lake: importer.Lake, source: importer.Source, order: ImportOrder, console: Console) -> importer.Imported:
     bar = Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         DownloadColumn(binary_units=True),
         TextColumn("{task.fields[samples]:,} samples"),
@@ -123,11 +122,12 @@ def _import(lake: importer.Lake, source: importer.Source, order: ImportOrder, co
 
 def _told(path: Path, imported: importer.Imported) -> str:
     record = imported.record
+    name = printable(str(path))
     if imported.was_there:
-        return f"{path}: was imported before, with {counted(record.sample_count, 'sample')}; nothing to do"
+        return f"{name}: was imported before, with {counted(record.sample_count, 'sample')}; nothing to do"
     size = f"{imported.size_bytes / _MIB:,.1f} MiB"
     told = (
-        f"{path}: {counted(record.sample_count, 'sample')} of {counted(record.series_count, 'series', 'series')} "
+        f"{name}: {counted(record.sample_count, 'sample')} of {counted(record.series_count, 'series', 'series')} "
         f"in {counted(imported.segments, 'segment')}, {size}"
     )
     if imported.duplicates:

@@ -270,6 +270,8 @@ def import_metrics(
 
     if shards is not None and shards & (shards - 1):
         raise typer.BadParameter(f"{shards} is no power of two", param_hint="--shards")
+    if not tenant or tenant != tenant.strip():
+        raise typer.BadParameter("nobody could ask for such a name: X-Scope-OrgID is trimmed", param_hint="--tenant")
     try:
         mapping = mapping_of(
             metric_column, metric, timestamp_column, timestamp_unit, value_column, label_column or (), labels_column

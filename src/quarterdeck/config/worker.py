@@ -150,6 +150,8 @@ class WorkerSettings(ProcessSettings):
         yield from below("disk_low_watermark", self.disk_low_watermark, "disk_high_watermark", self.disk_high_watermark)
         yield from below("artifact_floor_bytes", self.artifact_floor_bytes, "disk_limit_bytes", self.disk_limit_bytes)
         yield from at_most("artifact_linger_s", self.artifact_linger_s, "artifact_ttl_s", self.artifact_ttl_s)
+        yield from at_most("leaf_memory_bytes", self.leaf_memory_bytes, "memory_bytes", self.memory_bytes)
+        yield from at_most("sample_memory_bytes", self.sample_memory_bytes, "memory_bytes", self.memory_bytes)
         yield from at_most("duckdb_memory_bytes", self.duckdb_memory_bytes, "memory_bytes", self.memory_bytes)
         yield from self._dialling_conflicts()
         if self.http_host in _EVERYWHERE and self.advertise_url is None:

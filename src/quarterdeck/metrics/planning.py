@@ -58,7 +58,8 @@ class Division:
 
 
 def selections_of(leaf: BaseExpr, lookback_ms: int, instant: bool) -> tuple[Selection, ...]:
-    """What a leaf reads, found by asking its own nodes for their samples."""
+    """What a leaf reads, found by asking its own nodes for their samples. Raises what they find wrong with the query
+    itself, such as a bad regular expression of `label_replace`."""
     probe = _Probe()
     context = Context(_NO_THREADS, Memory(1 << 40), Notes(), lookback_ms, instant)
     builder = Builder(context, probe)

@@ -63,19 +63,14 @@ class SeriesService:
             found = await self.series(request)
             return Found(tuple(sorted({name for labels in found.labels for name, _ in labels})), found.warnings)
         universe = await self._queries.catalog.universe(request.tenant)
-        names: set[str] = set()
-        for segment in universe.within(request.start_ms, request.end_ms):
-            index = index_of(segment)
-            names.update(index.values)
-            if any(index.metrics):
-                names.add(METRIC_NAME)
+        names = await self._queries.over(universe, lambda: _known_names(universe, request))
         return Found(tuple(sorted(names)))
 
     async def label_values(self, name: str, request: SeriesRequest) -> Found:
         """Sorted."""
         if not request.selectors:
             universe = await self._queries.catalog.universe(request.tenant)
-            values = _known_values(universe, name, request)
+            values = await self._queries.over(universe, lambda: _known_values(universe, name, request))
             if values is not None:
                 return Found(tuple(sorted(values)))
         found = await self.series(request)
@@ -87,7 +82,7 @@ class SeriesService:
         options = self._queries.options
         async with self._queries.admission.admitted(options.timeout_s):
             universe = await self._queries.catalog.universe(request.tenant)
-            specs = self._specs(universe, request)
+            specs = await self._queries.over(universe, lambda: self._specs(universe, request))
             if not specs:
                 return FoundSeries(())
             lists: list[SeriesList] = []
@@ -132,6 +127,16 @@ class SeriesService:
                 )
             )
         return specs
+
+
+def _known_names(universe: Universe, request: SeriesRequest) -> set[str]:
+    found: set[str] = set()
+    for segment in universe.within(request.start_ms, request.end_ms):
+        index = index_of(segment)
+        found.update(index.values)
+        if any(index.metrics):
+            found.add(METRIC_NAME)
+    return found
 
 
 def _known_values(universe: Universe, name: str, request: SeriesRequest) -> set[str] | None:

@@ -51,6 +51,9 @@ T = TypeVar("T")
 
 _SHORT_TEXT: Final = 2_000
 """Queries up to so many characters are planned on the event loop: a thread would take longer to come than that."""
+_FEW_SEGMENTS: Final = 16
+"""What is done for each of so many segments is done on the event loop; a label index takes up to 2 ms to be decoded and
+searched by a regular expression."""
 _EMPTY: Final = MemorySource(SeriesBlock.empty())
 
 
@@ -216,6 +219,10 @@ class MetricsService:
         """Evaluates or renders something. Canceled, it ends soon, and has ended when this returns."""
         return await in_thread(function, self._pool, None if stopped is None else stopped.set)
 
+    async def over(self, universe: Universe, function: Callable[[], T]) -> T:
+        """Does what takes a moment for each segment: at once where they are few, else in a thread."""
+        return function() if len(universe.segments) <= _FEW_SEGMENTS else await self.in_thread(function)
+
     @asynccontextmanager
     async def opened(self, request: QueryRequest) -> AsyncGenerator[RunningQuery]:
         """Runs all works of a query; it can be evaluated within the block. Leaving it cancels what is left."""
@@ -236,7 +243,7 @@ class MetricsService:
             running.phases.queued_s = queued_s
             stack.callback(running.stopped.set)
             running.universe = await self.catalog.universe(request.tenant)
-            self._divide(running)
+            await self.over(running.universe, lambda: self._divide(running))
             running.phases.planning_s = self._clock.now() - planning_s
             await self._run_works(running, stack)
             self._prepare(running)

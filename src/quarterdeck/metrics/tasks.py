@@ -94,6 +94,7 @@ class _WireSeries(BaseModel):
     version: Literal[1]
     kind: Literal["series"]
     selectors: list[list[tuple[str, str, str]]]
+    """Names and values as `_sent` makes them."""
     times: tuple[int, int]
     segments: list[_WireSegment]
     part: tuple[int, int]
@@ -129,7 +130,9 @@ def encode_task(task: Task) -> bytes:
             wire = _WireSeries.model_construct(
                 version=TASK_VERSION,
                 kind="series",
-                selectors=[[(one.name, one.op.value, one.value) for one in some] for some in task.selectors],
+                selectors=[
+                    [(_sent(one.name), one.op.value, _sent(one.value)) for one in some] for some in task.selectors
+                ],
                 times=(task.start_ms, task.end_ms),
                 segments=segments,
                 part=(task.part.residue, task.part.count),
@@ -151,20 +154,38 @@ def decode_task(payload: bytes) -> Task:
                 wire.leaf,
                 wire.leaf_id,
                 segments,
-                Part(*wire.part),
+                _part(wire.part),
                 WorkLimits(*wire.limits),
                 wire.partial_allowed,
             )
         selectors = tuple(
-            tuple(Matcher(name, MatchOp(op), value) for name, op, value in some) for some in wire.selectors
+            tuple(Matcher(_received(name), MatchOp(op), _received(value)) for name, op, value in some)
+            for some in wire.selectors
         )
-        return SeriesTask(selectors, *wire.times, segments, Part(*wire.part), wire.max_series, wire.partial_allowed)
+        return SeriesTask(selectors, *wire.times, segments, _part(wire.part), wire.max_series, wire.partial_allowed)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         place = ".".join(str(step) for step in first["loc"]) or "all of it"
         raise _unreadable(f"{place}: {first['msg']}") from error
     except ValueError as error:
         raise _unreadable(str(error)) from error
+
+
+def _sent(text: str) -> str:
+    """The bytes of a text, each as the character of its number: a matcher may have bytes that are no text
+    (`promql/syntax/quoting.py`), and JSON has no place for them."""
+    return text.encode("utf-8", "surrogateescape").decode("latin-1")
+
+
+def _received(text: str) -> str:
+    return text.encode("latin-1").decode("utf-8", "surrogateescape")
+
+
+def _part(wire: tuple[int, int]) -> Part:
+    residue, count = wire
+    if not 0 <= residue < count:
+        raise ValueError(f"there is no part {residue} of {count}")
+    return Part(residue, count)
 
 
 def _wire_segment(segment: SegmentRef) -> _WireSegment:

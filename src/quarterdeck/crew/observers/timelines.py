@@ -120,7 +120,7 @@ class Timelines:
 
     def _end(self, attempt: AttemptId, outcome: AttemptOutcome, error: str | None = None) -> None:
         story = self._story(attempt)
-        if story is None:
+        if story is None or story.outcome is AttemptOutcome.DONE:  # what is told of a result that is here comes late
             return
         story.outcome, story.error = outcome, error
         if outcome is AttemptOutcome.DONE:

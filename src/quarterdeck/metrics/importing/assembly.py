@@ -36,7 +36,9 @@ class Assembly:
     """Add batches; take the pieces when it is full, and at the end."""
 
     def __init__(self, shard_count: int | None = None) -> None:
-        """Without a number of shards it depends on how many samples there are."""
+        """Without a number of shards, a power of two, it depends on how many samples there are."""
+        if shard_count is not None and (shard_count < 1 or shard_count & (shard_count - 1)):
+            raise ValueError(f"{shard_count} is no power of two: works take series by the last bits of their digest")
         self._shard_count: Final = shard_count
         self._places: Final[dict[Labels, int]] = {}
         self._digests: Final[list[int]] = []
@@ -69,10 +71,10 @@ class Assembly:
         """What was gathered, which is forgotten then."""
         if not self.samples:
             return
-        shard_count, window_ms = self._division()
+        shard_count, window_ms, origin_ms = self._division()
         order = self._order(shard_count)
         series, timestamps = self._joined()
-        windows = timestamps // window_ms
+        windows = (timestamps - origin_ms) // window_ms
         windows -= windows.min()
         ranks = np.empty(self.series, np.int64)
         ranks[order] = np.arange(self.series)
@@ -85,8 +87,9 @@ class Assembly:
         self._batches.clear()
         self.samples = 0
 
-    def _division(self) -> tuple[int, int]:
-        """Into how many shards, and how long a time window: so that no segment is very small."""
+    def _division(self) -> tuple[int, int, int]:
+        """Into how many shards, how long a time window, and where windows begin: so that no segment is very small. A
+        day is one of UTC; a single window begins with the first sample."""
         first = min(int(batch.timestamps.min()) for _, batch in self._batches if len(batch.timestamps))
         last = max(int(batch.timestamps.max()) for _, batch in self._batches if len(batch.timestamps))
         days = (last - first) // _DAY_MS + 1
@@ -94,7 +97,8 @@ class Assembly:
         shards = 1
         while shards < MOST_SHARDS and windows * 2 * shards * _SEGMENT_ROWS <= self.samples:
             shards *= 2
-        return self._shard_count or shards, max(_DAY_MS, -(-(last - first + 1) // windows))
+        window_ms = max(_DAY_MS, -(-(last - first + 1) // windows))
+        return self._shard_count or shards, window_ms, first if windows == 1 else 0
 
     def _order(self, shard_count: int) -> I64:
         """All series by shard, metric and labels."""

@@ -6,6 +6,7 @@ with the same options is imported once.
 """
 
 import asyncio
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ import xxhash
 from quarterdeck.metrics.catalog import ImportRecord, NewSegment, find_import, record_import, segment_url
 from quarterdeck.metrics.importing.assembly import Assembly, Piece
 from quarterdeck.metrics.importing.batches import MetricMetadata, SampleReader
+from quarterdeck.metrics.importing.errors import told_with
 from quarterdeck.metrics.segments.file import CHECKSUM_PREFIX, checksum_of
 from quarterdeck.metrics.segments.label_index import LabelIndex
 from quarterdeck.metrics.segments.layout import segment_bytes
@@ -151,7 +153,7 @@ class _Import:
         data = segment_bytes(block)
         checksum = checksum_of(data)
         name = f"{len(self._segments):05d}-{checksum.removeprefix(CHECKSUM_PREFIX)[:16]}.parquet"
-        place = f"{quote(self._tenant, safe='')}/{self._import_id[:16]}/{name}"
+        place = f"{_folder_of(self._tenant)}/{self._import_id[:16]}/{name}"
         counts: list[int] = (block.offsets[1:] - block.offsets[:-1]).tolist()
         self._segments.append(
             NewSegment(
@@ -170,19 +172,28 @@ class _Import:
         return place, data
 
     async def _put(self, waiting: Sequence[tuple[str, bytes]]) -> None:
-        async with asyncio.TaskGroup() as group:
-            for place, data in waiting:
-                group.create_task(self._lake.objects.put(segment_url(self._lake.url, place), data))
+        try:
+            async with asyncio.TaskGroup() as group:
+                for place, data in waiting:
+                    group.create_task(self._lake.objects.put(segment_url(self._lake.url, place), data))
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from errors
 
     def _tell(self, reader: SampleReader, step: str) -> None:
         self._on_progress(Progress(reader.read_bytes, reader.size_bytes, self._samples, len(self._segments), step))
 
 
+def _folder_of(tenant: str) -> str:
+    """A name for a folder, which `.` and `..` are not."""
+    return quote(tenant, safe="").replace(".", "%2E")
+
+
 def _fingerprint(source: Source, shard_count: int | None, on_progress: Callable[[Progress], None]) -> str:
     """Of the content and of how it is read."""
     hasher = xxhash.xxh3_128(f"{source.options}\0{shard_count}\0".encode())
-    size_bytes, read_bytes = source.path.stat().st_size, 0
-    with source.path.open("rb", buffering=0) as file:
+    read_bytes = 0
+    with told_with(source.path, "it cannot be read", "check the file"), source.path.open("rb", buffering=0) as file:
+        size_bytes = os.fstat(file.fileno()).st_size
         while chunk := file.read(_CHUNK_BYTES):
             hasher.update(chunk)
             read_bytes += len(chunk)
