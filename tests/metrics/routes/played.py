@@ -44,6 +44,7 @@ class Port:
         self.database = ThreadedDatabase(open_database(str(lake.folder / "catalog.db")))
         catalog = Catalog(self.database, str(lake.segments))
         self.queries = MetricsService(self.driver, catalog, ids, clock, Timelines(clock), options)
+        self.queries.warmed.set()
         self.app = FastAPI()
         self.app.include_router(stream_router(self.queries, heartbeat_s))
         add_error_handlers(self.app)

@@ -77,7 +77,7 @@ def test_a_tenant_streams_only_what_is_its_own(asker: Asker) -> None:
         (b"[]", 400, "the body is no JSON object"),
         (b"{}", 400, 'invalid parameter "query": unknown position: parse error: no expression found in input'),
         (b'{"q": "sum("}', 400, 'invalid parameter "query": 1:5: parse error: '),
-        (b'{"q": "up[5m]"}', 400, 'invalid parameter "query": 1:1: parse error: invalid expression type'),
+        (b'{"q": "up[5m]"}', 400, 'invalid parameter "query": invalid expression type'),
         (b'{"q": "up", "s": "now+1h"}', 400, 'invalid parameter "e": end timestamp must not be before start time'),
         (b'{"q": "up", "s": 0, "e": 1e14}', 400, "exceeded maximum resolution of 11,000 points"),
     ],
