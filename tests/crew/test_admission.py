@@ -1,125 +1,219 @@
-"""How many run at once, whoever gives up meanwhile and in whichever moment."""
+"""Queries in line: in the order in which they came, not for ever, and no place is lost or given twice."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import random
 
 import pytest
 
 from quarterdeck.core.errors import ErrorCode
 from quarterdeck.crew.admission import Admission, QueuedTooLongError
-from quarterdeck.crew.process.clocks import MonotonicClock
+from tests.crew.played import LoopClock, now_s, played, settle
 
 
 class Line:
-    """An admission, those who are in it, and those who wait."""
+    """Queries that run until they are told to end."""
 
     def __init__(self, at_once: int) -> None:
-        self.admission = Admission(at_once, MonotonicClock())
-        self.inside: list[str] = []
-        self._over: dict[str, asyncio.Event] = {}
+        self.admission = Admission(at_once, LoopClock())
+        self.at_once = at_once
+        self.begun: list[str] = []
+        self.waited_s: dict[str, float] = {}
+        self.inside = 0
+        self.most_inside = 0
+        self._ends: dict[str, asyncio.Event] = {}
 
-    async def come(self, name: str, wait_limit_s: float = 60.0) -> "asyncio.Task[None]":
-        """As far as there is a place, or nothing to do but wait."""
-        self._over[name] = asyncio.Event()
+    def ask(self, name: str, wait_limit_s: float = 100.0) -> "asyncio.Task[None]":
+        self._ends[name] = asyncio.Event()
+        return asyncio.create_task(self._run(name, wait_limit_s))
 
-        async def stay() -> None:
-            async with self.admission.admitted(wait_limit_s):
-                self.inside.append(name)
-                try:
-                    await self._over[name].wait()
-                finally:
-                    self.inside.remove(name)
+    async def _run(self, name: str, wait_limit_s: float) -> None:
+        async with self.admission.admitted(wait_limit_s) as waited_s:
+            self.begun.append(name)
+            self.waited_s[name] = waited_s
+            self.inside += 1
+            self.most_inside = max(self.most_inside, self.inside)
+            try:
+                await self._ends[name].wait()
+            finally:
+                self.inside -= 1
 
-        task = asyncio.create_task(stay(), name=name)
+    def end(self, name: str) -> None:
+        self._ends[name].set()
+
+    async def check_whole(self) -> None:
+        """All places can be had, and not one more."""
         await settle()
-        return task
-
-    def leave(self, name: str) -> None:
-        self._over[name].set()
-
-    async def empty(self, *tasks: "asyncio.Task[None]") -> None:
-        for over in self._over.values():
-            over.set()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        assert (self.admission.running, self.admission.depth, self.inside) == (0, 0, [])
-
-
-async def settle() -> None:
-    for _ in range(10):
-        await asyncio.sleep(0)
-
-
-def played(story: Callable[[Line], Awaitable[None]]) -> None:
-    async def play() -> None:
-        await story(Line(at_once=1))
-
-    asyncio.run(play())
-
-
-def test_those_who_wait_come_in_the_order_in_which_they_came() -> None:
-    async def story(line: Line) -> None:
-        tasks = [await line.come(name) for name in "abc"]
-        assert (line.inside, line.admission.depth) == (["a"], 2)
-        assert line.admission.oldest_s > 0
-        line.leave("a")
+        assert (self.admission.running, self.admission.depth) == (0, 0)
+        tasks = [self.ask(f"check {number}") for number in range(self.at_once + 1)]
         await settle()
-        assert (line.inside, line.admission.depth, line.admission.running) == (["b"], 1, 1)
-        await line.empty(*tasks)
-
-    played(story)
-
-
-def test_who_waits_too_long_is_told_and_has_left_the_line() -> None:
-    async def story(line: Line) -> None:
-        first = await line.come("a")
-        late = await line.come("b", wait_limit_s=0.001)
-        with pytest.raises(QueuedTooLongError) as told:
-            await late
-        assert told.value.code is ErrorCode.DEADLINE_EXCEEDED
-        assert line.admission.depth == 0
-        await line.empty(first)
-
-    played(story)
+        assert self.inside == self.at_once
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
 
 
-def test_who_gives_up_waiting_leaves_the_line_and_takes_nobodys_place() -> None:
-    async def story(line: Line) -> None:
-        tasks = [await line.come(name) for name in "abc"]
-        tasks[1].cancel()
+async def canceled(task: "asyncio.Task[None]") -> None:
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+@played
+async def test_they_run_in_the_order_in_which_they_came_and_no_more_than_allowed() -> None:
+    line = Line(2)
+    tasks: list[asyncio.Task[None]] = []
+    for name in "abcde":
+        tasks.append(line.ask(name))
         await settle()
-        assert (line.admission.depth, line.admission.running) == (1, 1)
-        line.leave("a")
+    assert (line.begun, line.admission.running, line.admission.depth) == (["a", "b"], 2, 3)
+    for name in "baedc":
+        line.end(name)
         await settle()
-        assert line.inside == ["c"]
-        await line.empty(*tasks)
+    assert line.begun == list("abcde")
+    assert line.most_inside == 2
+    await asyncio.gather(*tasks)
+    await line.check_whole()
 
-    played(story)
+
+@played
+async def test_who_comes_when_a_place_gets_free_does_not_overtake_those_who_wait() -> None:
+    line = Line(1)
+    tasks = [line.ask("a")]
+    await settle()
+    tasks.append(line.ask("b"))
+    await settle()
+    line.end("a")
+    tasks.append(line.ask("c"))
+    await settle()
+    assert line.begun == ["a", "b"]
+    line.end("b")
+    line.end("c")
+    await asyncio.gather(*tasks)
+    await line.check_whole()
 
 
-def test_who_gives_up_in_the_moment_in_which_a_place_is_free_takes_nobodys_place() -> None:
-    async def story(line: Line) -> None:
-        tasks = [await line.come(name) for name in "abcd"]
-        line.leave("a")
-        tasks[1].cancel()  # when the place is free, it still stands in the line
-        tasks[2].cancel()
+@played
+async def test_how_long_they_waited_is_told() -> None:
+    line = Line(1)
+    first = line.ask("a")
+    await settle()
+    second = line.ask("b")
+    await settle()
+    began_s = now_s()
+    await asyncio.sleep(3.0)
+    assert line.admission.oldest_s == pytest.approx(now_s() - began_s, abs=0.01)
+    line.end("a")
+    await settle()
+    assert line.admission.oldest_s == 0.0
+    line.end("b")
+    await asyncio.gather(first, second)
+    assert line.waited_s["a"] == pytest.approx(0.0, abs=0.01)
+    assert line.waited_s["b"] == pytest.approx(3.0, abs=0.01)
+
+
+@played
+async def test_whose_time_is_over_is_told_so_and_the_next_one_moves_up() -> None:
+    line = Line(1)
+    first = line.ask("a")
+    await settle()
+    impatient, patient = line.ask("b", 2.0), line.ask("c")
+    await settle()
+    with pytest.raises(QueuedTooLongError, match="waited 2 s while 1 others ran") as caught:
+        await impatient
+    assert (caught.value.code, caught.value.retryable) == (ErrorCode.DEADLINE_EXCEEDED, True)
+    assert line.admission.depth == 1
+    line.end("a")
+    await settle()
+    assert line.begun == ["a", "c"]
+    line.end("c")
+    await asyncio.gather(first, patient)
+    await line.check_whole()
+
+
+@played
+async def test_who_is_canceled_while_waiting_leaves_the_line() -> None:
+    line = Line(1)
+    first = line.ask("a")
+    await settle()
+    second, third = line.ask("b"), line.ask("c")
+    await settle()
+    second.cancel()
+    await canceled(second)
+    assert line.admission.depth == 1
+    line.end("a")
+    await settle()
+    assert line.begun == ["a", "c"]
+    line.end("c")
+    await asyncio.gather(first, third)
+    await line.check_whole()
+
+
+@pytest.mark.parametrize("cancel_first", [True, False])
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_cancel_in_the_moment_in_which_the_turn_comes_neither_loses_nor_makes_a_place(
+    cancel_first: bool, others: int
+) -> None:
+    @played
+    async def test() -> None:
+        line = Line(1)
+        first = line.ask("a")
         await settle()
-        assert (line.inside, line.admission.running, line.admission.depth) == (["d"], 1, 0)
-        tasks.append(await line.come("e"))
-        assert line.inside == ["d"], "one at a time"
-        await line.empty(*tasks)
-
-    played(story)
-
-
-def test_who_gives_up_when_its_turn_has_come_hands_it_on() -> None:
-    async def story(line: Line) -> None:
-        tasks = [await line.come(name) for name in "abc"]
-        line.leave("a")
-        while line.admission.depth == 2:  # noqa: ASYNC110 - the moment matters
-            await asyncio.sleep(0)
-        tasks[1].cancel()  # the place is its own, and it does not know yet
+        second = line.ask("b")
         await settle()
-        assert (line.inside, line.admission.running, line.admission.depth) == (["c"], 1, 0)
-        await line.empty(*tasks)
+        rest = [line.ask(f"c{number}") for number in range(others)]
+        await settle()
+        if cancel_first:
+            second.cancel()
+            first.cancel()  # gives its place back in the same tick
+        else:
+            first.cancel()
+            second.cancel()
+        await canceled(second)
+        await settle()
+        assert (line.admission.running, line.inside) == (others, others)
+        for number, task in enumerate(rest):
+            line.end(f"c{number}")
+            await task
+        await line.check_whole()
 
-    played(story)
+    test()
+
+
+@played
+async def test_a_place_is_given_back_by_who_fails() -> None:
+    admission = Admission(1, LoopClock())
+    for _ in range(3):
+        with pytest.raises(KeyError):
+            async with admission.admitted(1.0):
+                raise KeyError
+    assert admission.running == 0
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_whatever_happens_in_whichever_order_all_places_are_there_in_the_end(seed: int) -> None:
+    @played
+    async def test() -> None:
+        chance = random.Random(seed)
+        line = Line(chance.randint(1, 3))
+        tasks: dict[str, asyncio.Task[None]] = {}
+        for number in range(60):
+            for _ in range(chance.randint(1, 4)):  # several things in one tick
+                name = str(number)
+                match chance.randint(0, 3):
+                    case 0 | 1 if name not in tasks:
+                        tasks[name] = line.ask(name, chance.choice((0.0, 0.1, 50.0)))
+                    case 2 if tasks:
+                        chance.choice(list(tasks.values())).cancel()
+                    case _ if tasks:
+                        line.end(chance.choice(list(tasks)))
+                    case _:
+                        pass
+            if chance.random() < 0.7:
+                await asyncio.sleep(chance.choice((0, 0, 0.05)))
+            assert 0 <= line.admission.running <= line.at_once
+            assert line.inside <= line.at_once
+        for name in tasks:
+            line.end(name)
+        await asyncio.gather(*tasks.values(), return_exceptions=True)
+        await line.check_whole()
+
+    test()

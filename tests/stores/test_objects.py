@@ -315,3 +315,49 @@ def test_a_name_of_no_known_kind_is_refused(url: str) -> None:
 def test_a_bucket_alone_is_no_object(bucket: Bucket) -> None:
     error = error_of(lambda: asyncio.run(ObjectStores(bucket.options).head(bucket.url)))
     assert error.code is ErrorCode.INVALID_ARGUMENT
+
+
+# Writing
+
+
+def test_what_is_put_can_be_read_replaced_and_deleted(stores: ObjectStores, place: Place) -> None:
+    url = f"{place.url}/deep/a b+é%2F.parquet"
+    for data in (b"first", b"second one", b""):
+        asyncio.run(stores.put(url, data))
+        ref = asyncio.run(stores.head(url))
+        assert (ref.url, ref.size_bytes) == (url, len(data))
+        assert b"".join(read(stores, ref)) == data
+    asyncio.run(stores.delete(url))
+    assert error_of(lambda: asyncio.run(stores.head(url))).code is ErrorCode.NOT_FOUND
+    asyncio.run(stores.delete(url))
+
+
+@pytest.mark.parametrize("key", ["../a", ""])
+def test_a_name_of_no_object_is_not_written(stores: ObjectStores, place: Place, key: str) -> None:
+    url = f"{place.url}/{key}" if key else (place.url if place.url.startswith("s3") else "/")
+    assert error_of(lambda: asyncio.run(stores.put(url, b"x"))).code in (
+        ErrorCode.INVALID_ARGUMENT,
+        ErrorCode.UNAVAILABLE,
+    )
+
+
+def test_what_cannot_be_written_is_told_with_its_name(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    url = str(tmp_path / "file" / "below.parquet")
+    error = error_of(lambda: asyncio.run(ObjectStores().put(url, b"x")))
+    assert url in error.message
+
+
+def test_a_reference_without_a_version_is_met_by_whichever_is_there_if_it_has_the_size(
+    stores: ObjectStores, place: Place
+) -> None:
+    url = f"{place.url}/a.parquet"
+    place.put("a.parquet", b"12345")
+    found = asyncio.run(stores.head(url))
+    assert b"".join(read(stores, ObjectRef(url, 5, ""))) == b"12345"
+    assert found.is_met_by(found)
+    assert ObjectRef(url, 5, "").is_met_by(found)
+    assert not ObjectRef(url, 4, "").is_met_by(found)
+    assert not ObjectRef(f"{url}x", 5, "").is_met_by(found)
+    assert not ObjectRef(url, 5, "another").is_met_by(found)
+    assert "has changed" in error_of(lambda: read(stores, ObjectRef(url, 4, ""))).message

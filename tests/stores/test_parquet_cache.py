@@ -592,3 +592,34 @@ def test_the_last_use_is_left_on_the_disk_for_the_next_process(tmp_path: Path) -
         assert time.time() - path.stat().st_mtime < 60
 
     run(test)
+
+
+def test_it_is_known_what_needs_no_download(tmp_path: Path) -> None:
+    async def test() -> None:
+        cached = Cached(tmp_path)
+        ref = cached.shop.put("a.parquet")
+        assert not cached.cache.is_here(ref)
+        await cached.read(ref)
+        assert cached.cache.is_here(ref)
+        assert not cached.cache.is_here(cached.shop.put("b.parquet"))
+        local = ObjectRef(str(tmp_path / "local.parquet"), 1, "")
+        assert cached.cache.is_here(local)
+        assert not ParquetCache(tmp_path / "c", cached.budget, cached.shop, copy_local=True).is_here(local)
+
+    run(test)
+
+
+def test_a_local_file_without_a_version_is_met_by_its_size(tmp_path: Path) -> None:
+    async def test() -> None:
+        cached = Cached(tmp_path)
+        path = tmp_path / "s.parquet"
+        path.write_bytes(parquet.looks_like_parquet(300))
+        ref = ObjectRef(str(path), 300, "")
+        assert await cached.read(ref) == path.read_bytes()
+        os.utime(path, ns=(1, 1))
+        assert await cached.read(ref) == path.read_bytes()
+        path.write_bytes(parquet.looks_like_parquet(301))
+        with pytest.raises(QuarterdeckError, match="has changed"):
+            await cached.read(ref)
+
+    run(test)

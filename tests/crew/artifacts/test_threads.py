@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -50,3 +51,30 @@ async def test_an_error_that_comes_after_the_cancel_is_not_left_for_asyncio_to_c
     may_end.set()
     await until(task.done)
     assert task.cancelled()
+
+
+@looped
+async def test_it_runs_in_the_pool_that_is_given() -> None:
+    with ThreadPoolExecutor(1, thread_name_prefix="mine") as pool:
+        assert (await in_thread(lambda: threading.current_thread().name, pool)).startswith("mine")
+
+
+@looped
+async def test_who_is_canceled_tells_the_function_to_end_soon() -> None:
+    told = threading.Event()
+    ended: list[bool] = []
+    task = asyncio.create_task(in_thread(lambda: ended.append(told.wait(60)), None, told.set))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert ended == [True]
+
+
+@looped
+async def test_nobody_is_told_to_end_when_nobody_was_canceled() -> None:
+    told: list[bool] = []
+    await in_thread(lambda: None, None, lambda: told.append(True))
+    with pytest.raises(KeyError):
+        await in_thread(lambda: {}["x"], None, lambda: told.append(True))
+    assert told == []

@@ -109,8 +109,8 @@ class Timelines:
                 self._end(attempt, AttemptOutcome.REJECTED, reason.value)
             case msg.WorkReturned(attempt):
                 self._end(attempt, AttemptOutcome.RETURNED)
-            case msg.ArtifactLost(attempt):
-                self._end(attempt, AttemptOutcome.LOST, "its result was lost before it was fetched")
+            case msg.ArtifactLost(attempt, reason):
+                self._end(attempt, AttemptOutcome.LOST, f"its result was lost before it was fetched: {reason}")
             case _:
                 pass
 

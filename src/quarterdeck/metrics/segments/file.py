@@ -162,7 +162,8 @@ class SegmentFile:
         try:
             yield
         except (_arrow.ArrowException, OSError, ValueError, LookupError, TypeError) as error:
-            raise UnreadableSegmentError(self.url, str(error) or type(error).__name__) from error
+            why = next(iter(str(error).splitlines()), type(error).__name__)
+            raise UnreadableSegmentError(self.url, why) from error
 
 
 def checksum_of(data: bytes) -> str:
