@@ -55,12 +55,12 @@ def cases(seed: int, count: int) -> Iterator[Case]:
             yield Case(maker.query(instant=False), start, end, step)
 
 
-def asked(client: PrometheusClient, case: Case, tenant: str | None = None) -> dict[str, Any]:
+def asked(client: PrometheusClient, case: Case) -> dict[str, Any]:
     """The reply over HTTP."""
     if case.instant:
-        return client.ask("query", {"query": case.text, "time": str(case.start_s)}, tenant)
+        return client.ask("query", {"query": case.text, "time": str(case.start_s)})
     times = {"start": str(case.start_s), "end": str(case.end_s), "step": str(case.step_s)}
-    return client.ask("query_range", {"query": case.text, **times}, tenant)
+    return client.ask("query_range", {"query": case.text, **times})
 
 
 class Peer:

@@ -13,15 +13,14 @@ class CrewCandidate(Candidate):
     """Answers by asking the coordinator. What is to be known of samples a hair different is still asked of the engine
     in this process."""
 
-    def __init__(self, series: tuple[Series, ...], client: PrometheusClient, tenant: str) -> None:
+    def __init__(self, series: tuple[Series, ...], client: PrometheusClient) -> None:
         super().__init__(series, shards=1)
         self._client = client
-        self._tenant = tenant
 
     def answer(self, case: Case) -> Answer:
         """What the crew says."""
         try:
-            reply = asked(self._client, case, self._tenant)
+            reply = asked(self._client, case)
             if reply["status"] != "success" and reply["errorType"] not in {"bad_data", "execution"}:
                 return Crash(f"{reply['errorType']}: {reply['error']}")
             return answers.told(reply)

@@ -17,6 +17,7 @@ from rich.progress import Progress
 from rich.text import Text
 
 from checks.peers import PROMETHEUS, PeerMissingError, fetch
+from quarterdeck.metrics.model import DEFAULT_TENANT
 from quarterdeck.metrics.promql import labels as lb
 from quarterdeck.metrics.promql.memory import Series
 from tests.differential import answers, dataset
@@ -50,8 +51,8 @@ def duel(program: Path, seed: int, shards: int, over_http: bool) -> Generator[Du
 @contextmanager
 def _crew_candidate(series: tuple[Series, ...]) -> Generator[Candidate]:
     with TemporaryDirectory(prefix="quarterdeck-crew-") as name, MetricsCrew(Path(name)) as crew:
-        crew.load("duel", series)
-        with closing(crew.client()) as client, closing(CrewCandidate(series, client, "duel")) as candidate:
+        crew.load(DEFAULT_TENANT, series)
+        with closing(crew.client()) as client, closing(CrewCandidate(series, client)) as candidate:
             yield candidate
 
 

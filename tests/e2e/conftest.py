@@ -7,11 +7,17 @@ mends before the next one.
 import itertools
 import signal
 from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from checks.peers import PROMETHEUS, PeerMissingError, fetch
+from quarterdeck.metrics.model import DEFAULT_TENANT
+from quarterdeck.metrics.promql.memory import Series
+from tests.differential import dataset
+from tests.differential.peer import PrometheusClient, running_prometheus
 from tests.e2e.crew import Coordinator, Crew, Member, Worker
 from tests.e2e.fleet import Fleet
 from tests.e2e.lake import Lake, fill
@@ -25,6 +31,8 @@ ROWS = 100
 """In each of them."""
 FOUR = "four"
 """The tenant of the four workers."""
+SAMPLES_SEED = 11
+"""Of the samples that a crew and a Prometheus have both."""
 SPARE_PLACES = 128
 """More than a query gives out at once: a work that was lost finds credit elsewhere at once."""
 SHARDS = 16
@@ -72,6 +80,27 @@ def promql_crew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MetricsCre
     """A crew that answers PromQL; tests share it, each with tenants of its own."""
     with MetricsCrew(tmp_path_factory.mktemp("promql")) as crew:
         yield crew
+
+
+@pytest.fixture(scope="session")
+def promql_samples(promql_crew: MetricsCrew) -> tuple[Series, ...]:
+    """What the default tenant of that crew has."""
+    series = dataset.make(SAMPLES_SEED)
+    promql_crew.load(DEFAULT_TENANT, series)
+    return series
+
+
+@pytest.fixture(scope="session")
+def prometheus(promql_samples: tuple[Series, ...]) -> Iterator[str]:
+    """The URL of a Prometheus that has the same samples."""
+    try:
+        program = fetch(PROMETHEUS)
+    except PeerMissingError as error:
+        pytest.skip(str(error))
+    with running_prometheus(program) as port:
+        with closing(PrometheusClient(port)) as client:
+            client.write(promql_samples)
+        yield f"http://127.0.0.1:{port}"
 
 
 @pytest.fixture

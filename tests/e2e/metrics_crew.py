@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
-from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -70,9 +69,7 @@ class MetricsCrew:
 
     def client(self) -> PrometheusClient:
         """A connection; close it."""
-        port = urlsplit(self.coordinator.http).port
-        assert port is not None
-        return PrometheusClient(port)
+        return PrometheusClient(int(self.coordinator.http.rpartition(":")[2]))
 
 
 @dataclass(frozen=True, slots=True)

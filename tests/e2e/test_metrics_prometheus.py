@@ -9,14 +9,12 @@ from contextlib import closing
 
 import pytest
 
-from checks.peers import PROMETHEUS, PeerMissingError, fetch
 from quarterdeck.metrics.promql.memory import Series
-from tests.differential import dataset
 from tests.differential.cases import Case, Peer, cases
 from tests.differential.crew import CrewCandidate
 from tests.differential.duel import Duel
 from tests.differential.fuzz import report
-from tests.differential.peer import PrometheusClient, running_prometheus
+from tests.differential.peer import PrometheusClient
 from tests.differential.selectors import FIRST_S
 from tests.e2e.metrics_crew import MetricsCrew
 
@@ -25,31 +23,20 @@ pytestmark = pytest.mark.xdist_group("e2e-promql")
 SEED = 11
 PORTIONS = 5
 PORTION = 100
-TENANT = "duel"
 
 
 @pytest.fixture(scope="module")
-def samples(promql_crew: MetricsCrew) -> tuple[Series, ...]:
-    series = dataset.make(SEED)
-    promql_crew.load(TENANT, series)
-    return series
+def peer(prometheus: str) -> Iterator[Peer]:
+    with closing(PrometheusClient(int(prometheus.rpartition(":")[2]))) as client:
+        peer = Peer(client)
+        peer.answer(Case("1", FIRST_S, FIRST_S, 0))  # no test is to be blamed for the connection
+        yield peer
 
 
 @pytest.fixture(scope="module")
-def peer(samples: tuple[Series, ...]) -> Iterator[Peer]:
-    try:
-        program = fetch(PROMETHEUS)
-    except PeerMissingError as error:
-        pytest.skip(str(error))
-    with running_prometheus(program) as port, closing(PrometheusClient(port)) as client:
-        client.write(samples)
-        yield Peer(client)
-
-
-@pytest.fixture(scope="module")
-def candidate(samples: tuple[Series, ...], promql_crew: MetricsCrew) -> Iterator[CrewCandidate]:
-    with closing(promql_crew.client()) as client, closing(CrewCandidate(samples, client, TENANT)) as candidate:
-        # No test is to be blamed for the connection, and for what an engine starts once for the process.
+def candidate(promql_samples: tuple[Series, ...], promql_crew: MetricsCrew) -> Iterator[CrewCandidate]:
+    with closing(promql_crew.client()) as client, closing(CrewCandidate(promql_samples, client)) as candidate:
+        # Nor for that, nor for what an engine starts once for the process.
         case = Case("sum(rate(http_requests_total[5m]))", FIRST_S, FIRST_S + 60, 30)
         _ = candidate.answer(case), list(candidate.nudged_answers(case))
         yield candidate

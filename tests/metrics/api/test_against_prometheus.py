@@ -94,7 +94,7 @@ def answer(path: str, form: Form) -> tuple[int, bytes]:
 def of_3(path: str, body: dict[str, Any]) -> dict[str, Any]:
     """What the peer says, in the words of version 3."""
     text = body["error"].replace("Invalid time value", "invalid time value")
-    if path == "query_range" and "parse error" in text:
+    if path == "query_range" and ("parse error" in text or "invalid expression type" in text):
         text = f'invalid parameter "query": {text}'
     for empty in ("no expression found in input", "unexpected end of input"):
         text = text.replace(f"1:1: parse error: {empty}", f"unknown position: parse error: {empty}")
@@ -135,6 +135,8 @@ RANGE = {"query": ["m"], "start": ["0"], "end": ["10"], "step": ["1"]}
                 ("timeout", "x"),
                 ("query", ""),
                 ("query", "sum("),
+                ("query", "m[5m]"),
+                ("query", '"m"'),
             )
         ),
         ("series", {}),

@@ -154,6 +154,7 @@ def test_a_range_query_of_what_has_no_steps_is_refused(text: str, kind: str) -> 
     with pytest.raises(ParseError, match=f'invalid expression type "{kind}" for range query') as caught:
         plan(text)
     assert caught.value.span.start == 0
+    assert caught.value.reason.startswith("invalid expression type")
 
 
 def test_a_function_that_no_plan_can_be_made_of_is_refused_by_name() -> None:
