@@ -10,8 +10,7 @@ from tests.differential.peer import PrometheusClient
 
 
 class CrewCandidate(Candidate):
-    """Answers by asking the coordinator. What is to be known of samples a hair different is still asked of the engine
-    in this process."""
+    """Answers by asking the coordinator."""
 
     def __init__(self, series: tuple[Series, ...], client: PrometheusClient) -> None:
         super().__init__(series, shards=1)

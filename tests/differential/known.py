@@ -98,11 +98,13 @@ def _is_rounding(finding: Finding, candidate: Candidate) -> bool:
             return True
         if _is_cancelled(finding, candidate):
             return True
-        moved = [compare(our, other) for other in candidate.nudged_answers(finding.case)]
+        still = candidate.engine_answer(finding.case)
+        moved = [compare(still, other) for other in candidate.nudged_answers(finding.case)]
         return cells <= frozenset[object]().union(*(one.cells for one in moved if one is not None))
     # A filter that keeps a series more may make a match ambiguous.
     if {type(our), type(their)} == {Failure, Table}:
-        return any(type(other) is not type(our) for other in candidate.nudged_answers(finding.case))
+        still = candidate.engine_answer(finding.case)
+        return any(type(other) is not type(still) for other in candidate.nudged_answers(finding.case))
     return False
 
 
@@ -111,10 +113,10 @@ def is_last_bit(finding: Finding, candidate: Candidate) -> bool:
     of their own, and times, are moved by a bit or two, each in its own way."""
     if finding.tree is None or not finding.difference.cells:
         return False
-    moved = frozenset[object]()
+    still, moved = candidate.engine_answer(finding.case), frozenset[object]()
     for frequency in ("1e9", "1.7e9", "2.3e9", "3.1e9"):
         shaken = mapped(finding.tree, lambda part, hz=frequency: _shaken(part, hz))
-        difference = compare(finding.our, candidate.answer(replace(finding.case, text=show(shaken))))
+        difference = compare(still, candidate.engine_answer(replace(finding.case, text=show(shaken))))
         moved |= frozenset() if difference is None else difference.cells
     return finding.difference.cells <= moved
 
@@ -136,7 +138,7 @@ def _is_cancelled(finding: Finding, candidate: Candidate) -> bool:
     if not isinstance(top, ast.Aggregate) or top.op not in {ast.AggregateOp.SUM, ast.AggregateOp.AVG}:
         return False
     absolute = replace(top, expr=ast.Call("abs", (top.expr,)))
-    scale = candidate.answer(replace(finding.case, text=show(absolute)))
+    scale = candidate.engine_answer(replace(finding.case, text=show(absolute)))
     if not isinstance(finding.our, Table) or not isinstance(finding.their, Table) or not isinstance(scale, Table):
         return False
     tables = (finding.our, finding.their, scale)

@@ -92,6 +92,18 @@ def test_rounding_is_excused_only_where_our_own_answer_moves() -> None:
             assert (known.excuse(Finding(case, parse(text), our, their, difference), candidate) is not None) is excused
 
 
+def test_a_wrong_answer_of_somebody_else_is_not_excused_by_how_it_differs_from_our_engine() -> None:
+    case = Case("sum(http_requests_total)", FIRST_S, FIRST_S, 0)
+    with closing(Candidate(dataset.make(1), 1)) as candidate:
+        their = candidate.answer(case)
+        assert isinstance(their, Table)
+        doubled = Table("vector", {(): {FIRST_S * 1000: their.column[0] * 2}})
+        for our in (doubled, Failure("no")):
+            difference = compare(our, their)
+            assert difference is not None
+            assert known.excuse(Finding(case, parse(case.text), our, their, difference), candidate) is None
+
+
 def test_a_functions_last_bit_is_excused_only_where_the_query_makes_much_of_it() -> None:
     steady = "delta(sqrt(latency_seconds_bucket)[1m500ms:45s])"
     shaky = "delta(atan(latency_seconds_bucket)[1m500ms:45s])"
