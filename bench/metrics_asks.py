@@ -95,7 +95,10 @@ CROWD: Final = (ONE_INSTANT, ONE_RANGE, JOB_INSTANT, JOB_RANGE)
 
 
 def difference(mine: bytes, theirs: bytes) -> float:
-    """The largest relative difference of two values; infinite when the answers have other series, times or words."""
+    """The largest relative difference of two values; infinite when the answers have other series, times or words.
+
+    Of equal values at the end of a topk each server may name another series; then it is infinite too.
+    """
     own, other = json.loads(mine)["data"], json.loads(theirs)["data"]
     if isinstance(own, list):
         return 0.0 if own == other else np.inf
