@@ -150,7 +150,11 @@ async def test_without_segments_a_leaf_is_evaluated_over_nothing(worker: Worker)
 
 @pytest.mark.parametrize(
     ("changes", "reason"),
-    [({"max_samples": 14}, "too many samples"), ({"max_series": 2}, "more than 2 series"), ({"memory_bytes": 1}, "MiB")],
+    [
+        ({"max_samples": 14}, "too many samples"),
+        ({"max_series": 2}, "more than 2 series"),
+        ({"memory_bytes": 1}, "MiB"),
+    ],
 )
 def test_a_limit_of_the_query_travels_as_an_answer(worker: Worker, changes: dict[str, int], reason: str) -> None:
     @looped

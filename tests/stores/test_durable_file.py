@@ -14,7 +14,7 @@ def test_it_is_there_whole_and_an_older_one_is_replaced(tmp_path: Path) -> None:
     for data in (b"first", b"", b"another"):
         write_durably(path, data)
         assert path.read_bytes() == data
-    assert os.listdir(path.parent) == ["c.parquet"]
+    assert [each.name for each in path.parent.iterdir()] == ["c.parquet"]
 
 
 @pytest.mark.parametrize("failing", ["fsync", "replace"])
@@ -31,7 +31,7 @@ def test_a_write_that_fails_leaves_the_older_one_and_nothing_else(
     with pytest.raises(OSError, match="No space left"):
         write_durably(path, b"newer")
     assert path.read_bytes() == b"older"
-    assert os.listdir(tmp_path) == ["c.parquet"]
+    assert [each.name for each in tmp_path.iterdir()] == ["c.parquet"]
 
 
 def test_the_file_and_every_folder_that_was_made_for_it_are_on_the_disk(
@@ -41,7 +41,7 @@ def test_the_file_and_every_folder_that_was_made_for_it_are_on_the_disk(
     fsync = os.fsync
 
     def watched(opened: int) -> None:
-        synced.append(Path(os.readlink(f"/proc/self/fd/{opened}")))
+        synced.append(Path(f"/proc/self/fd/{opened}").readlink())
         fsync(opened)
 
     monkeypatch.setattr(os, "fsync", watched)
@@ -58,5 +58,5 @@ def test_a_folder_in_the_way_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "c.parquet").mkdir()
     with pytest.raises(OSError, match=r"."):
         write_durably(tmp_path / "c.parquet", b"data")
-    assert os.listdir(tmp_path) == ["c.parquet"]
+    assert [each.name for each in tmp_path.iterdir()] == ["c.parquet"]
     assert stat.S_ISDIR((tmp_path / "c.parquet").stat().st_mode)

@@ -597,11 +597,11 @@ def test_the_last_use_is_left_on_the_disk_for_the_next_process(tmp_path: Path) -
 def test_it_is_known_what_needs_no_download(tmp_path: Path) -> None:
     async def test() -> None:
         cached = Cached(tmp_path)
-        ref = cached.shop.put("a.parquet")
+        ref = cached.shop.stock("a.parquet")
         assert not cached.cache.is_here(ref)
         await cached.read(ref)
         assert cached.cache.is_here(ref)
-        assert not cached.cache.is_here(cached.shop.put("b.parquet"))
+        assert not cached.cache.is_here(cached.shop.stock("b.parquet"))
         local = ObjectRef(str(tmp_path / "local.parquet"), 1, "")
         assert cached.cache.is_here(local)
         assert not ParquetCache(tmp_path / "c", cached.budget, cached.shop, copy_local=True).is_here(local)

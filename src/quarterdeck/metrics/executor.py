@@ -184,16 +184,18 @@ class LeafExecutor:
         found: list[OpenSegment] = []
         for segment, path in inputs.files:
             execution.token.check()
-            try:
-                status = path.stat()  # a file that has changed since is verified again
-            except OSError as error:
-                raise UnreadableSegmentError(segment.object.url, error.strerror or str(error)) from error
-            key = (segment.object.url, str(path), status.st_size, status.st_mtime_ns)
-            file, _ = self.shelf.get(
-                key, lambda path=path, ref=segment: SegmentFile(path, ref.object.url, ref.checksum)
-            )
+            file = self._file(segment, path)
             found.append(OpenSegment(segment.segment_id, segment.min_ts_ms, file, segment.shard_count))
         return found
+
+    def _file(self, segment: SegmentRef, path: Path) -> SegmentFile:
+        url = segment.object.url
+        try:
+            status = path.stat()  # a file that has changed since is verified again
+        except OSError as error:
+            raise UnreadableSegmentError(url, error.strerror or str(error)) from error
+        key = (url, str(path), status.st_size, status.st_mtime_ns)
+        return self.shelf.get(key, lambda: SegmentFile(path, url, segment.checksum))[0]
 
     def _evaluate(
         self,

@@ -25,7 +25,11 @@ NO_QUERY = 'invalid parameter "query": unknown position: parse error: no express
         ("query_range", {"query": "1", "start": 1, "end": 0, "step": 1}, 'invalid parameter "end": end timestamp'),
         ("query_range", {"query": "1", "start": 0, "end": 1, "step": 0}, 'invalid parameter "step": zero or negative'),
         ("query_range", {"query": "1", "start": 0, "end": 11_001, "step": 1}, "exceeded maximum resolution of 11,000"),
-        ("query_range", {"query": "a[1m]", "start": 0, "end": 1, "step": 1}, 'invalid parameter "query": invalid expression type'),
+        (
+            "query_range",
+            {"query": "a[1m]", "start": 0, "end": 1, "step": 1},
+            'invalid parameter "query": invalid expression type',
+        ),
         ("series", {}, "no match[] parameter provided"),
         ("series", {"match[]": "{}"}, 'invalid parameter "match[]": match[] must contain at least one non-empty'),
         ("labels", {"match[]": "up["}, "1:3: parse error: "),
