@@ -109,7 +109,7 @@ async def test_what_retrying_may_bring_and_what_is_no_error_of_ours_is_never_lef
         shelf = Shelf()
         shelf.errors["1"] = error
         with pytest.raises(type(error)):
-            async with opened_files(shelf.cache, refs(3), on_unreadable=_ignore):
+            async with opened_files(shelf.cache, refs(3), on_unreadable=lambda _, __: None):
                 pytest.fail("it is not entered")
         assert not shelf.open_now
 
@@ -134,7 +134,3 @@ def test_a_cancel_stops_all_and_lets_go_of_what_is_open(count: int) -> None:
         assert (shelf.on_their_way, shelf.open_now) == (0, set())
 
     test()
-
-
-def _ignore(place: int, error: QuarterdeckError) -> None:
-    """Whatever it is."""

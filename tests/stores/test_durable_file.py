@@ -9,12 +9,16 @@ import pytest
 from quarterdeck.stores.durable_file import write_durably
 
 
+def names_in(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()]
+
+
 def test_it_is_there_whole_and_an_older_one_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "a" / "b" / "c.parquet"
     for data in (b"first", b"", b"another"):
         write_durably(path, data)
         assert path.read_bytes() == data
-    assert [each.name for each in path.parent.iterdir()] == ["c.parquet"]
+    assert names_in(path.parent) == ["c.parquet"]
 
 
 @pytest.mark.parametrize("failing", ["fsync", "replace"])
@@ -31,7 +35,7 @@ def test_a_write_that_fails_leaves_the_older_one_and_nothing_else(
     with pytest.raises(OSError, match="No space left"):
         write_durably(path, b"newer")
     assert path.read_bytes() == b"older"
-    assert [each.name for each in tmp_path.iterdir()] == ["c.parquet"]
+    assert names_in(tmp_path) == ["c.parquet"]
 
 
 def test_the_file_and_every_folder_that_was_made_for_it_are_on_the_disk(
@@ -58,5 +62,5 @@ def test_a_folder_in_the_way_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "c.parquet").mkdir()
     with pytest.raises(OSError, match=r"."):
         write_durably(tmp_path / "c.parquet", b"data")
-    assert [each.name for each in tmp_path.iterdir()] == ["c.parquet"]
+    assert names_in(tmp_path) == ["c.parquet"]
     assert stat.S_ISDIR((tmp_path / "c.parquet").stat().st_mode)

@@ -1,0 +1,217 @@
+"""`quarterdeck import`: what it says, what it leaves, and the exit code a script sees."""
+
+import asyncio
+import gzip
+import os
+import signal
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pyarrow as _pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
+import pyarrow.parquet as _parquet  # pyright: ignore[reportMissingTypeStubs]
+import pytest
+from typer.testing import CliRunner, Result
+
+from quarterdeck.cli.main import app
+from quarterdeck.metrics.catalog import Catalog
+from quarterdeck.metrics.model import Segment
+from quarterdeck.stores.database.inline import InlineDatabase
+from quarterdeck.stores.database.opening import open_database
+from tests.cli.terminal import at_terminal, plain
+
+pq: Any = _parquet
+pa: Any = _pyarrow
+
+METRICS = 'up{job="a"} 1 1000\nup{job="a"} 2 2000\nup{job="b"} 3 1000\n# EOF\n'
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.om").write_text(METRICS)
+    return tmp_path
+
+
+def imported(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["import", *arguments], env={"COLUMNS": "200"})
+
+
+def segments_in(lake: Path, tenant: str = "default") -> tuple[Segment, ...]:
+    with closing(open_database(lake / "catalog.db")) as database:
+        catalog = Catalog(InlineDatabase(database), str(lake / "segments"))
+        return asyncio.run(catalog.universe(tenant)).segments
+
+
+def samples_in(lake: Path, tenant: str = "default") -> int:
+    return sum(segment.row_count for segment in segments_in(lake, tenant))
+
+
+def test_a_file_is_imported_once_and_both_times_it_is_said_what_was_done(elsewhere: Path) -> None:
+    result = imported("a.om")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout == "a.om: 3 samples of 2 series in 1 segment, 0.0 MiB\n"
+    again = imported("a.om")
+    assert (again.exit_code, again.stdout) == (0, "a.om: was imported before, with 3 samples; nothing to do\n")
+    assert samples_in(elsewhere / "quarterdeck-data" / "lake") == 3
+
+
+def test_it_goes_where_a_crew_of_that_folder_looks(elsewhere: Path) -> None:
+    assert imported("a.om", "--data-dir", "crew").exit_code == 0
+    assert samples_in(elsewhere / "crew" / "lake") == 3
+    assert not (elsewhere / "quarterdeck-data").exists()
+    assert not (elsewhere / "crew" / "coordinator").exists()
+
+
+def test_it_goes_where_the_settings_say(elsewhere: Path) -> None:
+    (elsewhere / "c.yaml").write_text(f"coordinator:\n  lake_url: {elsewhere}/x/segments\n")
+    result = imported("a.om", "--config", "c.yaml", "--set", f"database_url={elsewhere}/x/catalog.db")
+    assert result.exit_code == 0, result.stderr
+    (segment,) = segments_in(elsewhere / "x")
+    assert Path(segment.object.url).is_file()
+
+
+def test_what_was_left_out_for_a_later_sample_is_told(elsewhere: Path) -> None:
+    (elsewhere / "b.prom").write_text("up 1 1000\nup 2 1000\nup 3 2000\n")
+    assert "; 1 sample left out for a later one of the same series and time" in imported("b.prom").stdout
+
+
+def test_tenants_and_shards_are_as_asked(elsewhere: Path) -> None:
+    assert imported("a.om", "--tenant", "a/b", "--shards", "4").exit_code == 0
+    segments = segments_in(elsewhere / "quarterdeck-data" / "lake", "a/b")
+    assert {segment.shard_count for segment in segments} == {4}
+    assert samples_in(elsewhere / "quarterdeck-data" / "lake") == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--shards", "3"), "3 is no power of two"),
+        (("--shards", "128"), "less than or equal to 64"),
+        (("--tenant", ""), "nobody could ask for such a name"),
+        (("--tenant", " a"), "nobody could ask for such a name"),
+        (("--metric", "m", "--metric-column", "m"), "metric"),
+        (("--set", "nonsense"), "NAME=VALUE"),
+        (("--format", "csv"), "csv"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_is_done(
+    elsewhere: Path, arguments: tuple[str, ...], told: str
+) -> None:
+    result = imported("a.om", *arguments)
+    assert result.exit_code == 2
+    assert told in result.stderr
+    assert not (elsewhere / "quarterdeck-data").exists()
+
+
+def test_a_setting_that_is_wrong_is_told(elsewhere: Path) -> None:
+    result = imported("a.om", "--set", "database_url=mysql://x")
+    assert (result.exit_code, result.stdout) == (65, "")
+    assert "is not the URL of a database" in result.stderr
+
+
+def test_a_name_that_says_nothing_stops_all_before_the_first(elsewhere: Path) -> None:
+    (elsewhere / "b.txt").write_text(METRICS)
+    result = imported("a.om", "b.txt")
+    assert (result.exit_code, result.stdout) == (65, "")
+    assert (
+        "b.txt was not imported: its name does not end with one of .om, .openmetrics, .prom, .parquet" in result.stderr
+    )
+    assert "--format: openmetrics, prometheus, parquet" in result.stderr
+    assert imported("b.txt", "--format", "openmetrics").exit_code == 0
+
+
+def test_compressed_files_are_known_by_the_name_before_that(elsewhere: Path) -> None:
+    (elsewhere / "c.OM.gz").write_bytes(gzip.compress(METRICS.encode()))
+    assert imported("c.OM.gz").exit_code == 0
+    (elsewhere / "d.gz").write_bytes(gzip.compress(METRICS.encode()))
+    assert imported("d.gz").exit_code == 65
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "code", "told"),
+    [
+        ("cut.om", METRICS.removesuffix("# EOF\n"), 65, "# EOF"),
+        ("bad.om", "up{ 1\n# EOF\n", 65, "bad.om line 1 cannot be imported"),
+        ("torn.om.gz", gzip.compress(METRICS.encode() * 100, mtime=0)[:-20], 65, "torn.om.gz"),
+        ("not.parquet", "PAR1 and more", 65, "not.parquet"),
+    ],
+    ids=["cut off", "bad line", "torn", "no parquet"],
+)
+def test_one_that_fails_is_told_and_the_others_are_imported_all_the_same(
+    elsewhere: Path, name: str, content: str | bytes, code: int, told: str
+) -> None:
+    (elsewhere / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    result = imported(name, "a.om")
+    assert result.exit_code == code
+    assert result.stderr.startswith("quarterdeck: ")
+    assert told in result.stderr
+    assert result.stdout.startswith("a.om: 3 samples")
+    assert samples_in(elsewhere / "quarterdeck-data" / "lake") == 3
+
+
+def test_a_file_that_is_not_there_and_a_folder_are_told(elsewhere: Path) -> None:
+    (elsewhere / "folder.om").mkdir()
+    result = imported("nothing.om", "folder.om")
+    assert result.exit_code == 65
+    assert "nothing.om cannot be imported: there is no such file" in result.stderr
+    assert "folder.om cannot be imported: it is a folder" in result.stderr
+    assert imported("nothing.om").exit_code == 66
+
+
+def test_a_lake_that_cannot_be_written_to_is_told_and_nothing_is_imported(elsewhere: Path) -> None:
+    lake = elsewhere / "quarterdeck-data" / "lake"
+    lake.mkdir(parents=True)
+    (lake / "segments").write_text("in the way")
+    result = imported("a.om")
+    assert (result.exit_code, result.stdout) == (69, "")
+    assert str(lake / "segments") in result.stderr
+    assert samples_in(lake) == 0
+    (lake / "segments").unlink()
+    assert imported("a.om").exit_code == 0
+
+
+def test_parquet_is_read_by_the_columns_that_are_named(elsewhere: Path) -> None:
+    columns = {"ts": [1, 2], "v": [1.0, 2.0], "host": ["a", "b"]}
+    pq.write_table(pa.table(columns), elsewhere / "t.parquet")
+    named = ("--metric", "cpu", "--timestamp-column", "ts", "--timestamp-unit", "s", "--value-column", "v")
+    result = imported("t.parquet", *named, "--label-column", "host")
+    assert result.stdout.startswith("t.parquet: 2 samples of 2 series"), result.stderr
+    missing = imported("t.parquet", *named, "--label-column", "hosts")
+    assert missing.exit_code == 65
+    assert "hosts" in missing.stderr
+    assert imported("t.parquet").exit_code == 65
+    other = imported("t.parquet", *named[:4], "--timestamp-unit", "ms", *named[6:], "--label-column", "host")
+    assert "2 samples" in other.stdout, "read otherwise it is another import"
+    (segment, _) = segments_in(elsewhere / "quarterdeck-data" / "lake")
+    assert (segment.min_ts_ms, segment.max_ts_ms) == (1000, 2000)
+
+
+def test_a_name_that_a_terminal_would_obey_is_shown_and_not_obeyed(elsewhere: Path) -> None:
+    (elsewhere / "\x1b[2J.om").write_text(METRICS)
+    assert imported("\x1b[2J.om").stdout.startswith("\\x1b[2J.om: 3 samples")
+
+
+def test_a_terminal_shows_how_far_it_is_and_in_the_end_only_the_answer(elsewhere: Path) -> None:
+    (elsewhere / "[bold]b.om").write_text("".join(f'up{{i="{i}"}} 1 1000\n' for i in range(2000)) + "# EOF\n")
+    with at_terminal("import", "[bold]b.om", "--data-dir", str(elsewhere / "t"), columns=120) as terminal:
+        written = terminal.read_all()
+    assert terminal.process.returncode == 0
+    assert "[bold]b.om" in plain(written)
+    assert "samples" in plain(written)
+    assert plain(written).strip().splitlines()[-1].strip().startswith("[bold]b.om: 2,000 samples of 2,000 series")
+
+
+def test_who_interrupts_it_gets_one_line_and_nothing_is_imported(elsewhere: Path) -> None:
+    fifo = elsewhere / "slow.om"
+    os.mkfifo(fifo)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "quarterdeck", "import", "slow.om"], stderr=subprocess.PIPE, cwd=elsewhere, text=True
+    )
+    with fifo.open("w"):  # when it has been opened for reading, and nothing comes
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=30)
+    assert (process.returncode, told) == (130, "quarterdeck: interrupted\n")
+    assert samples_in(elsewhere / "quarterdeck-data" / "lake") == 0

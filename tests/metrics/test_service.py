@@ -1,0 +1,157 @@
+"""Queries on the coordinator that need no worker, and what is planned beside the event loop."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.crew.observers.timelines import Timelines
+from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds
+from quarterdeck.metrics import series_service
+from quarterdeck.metrics import universe as universe_module
+from quarterdeck.metrics.catalog import Catalog
+from quarterdeck.metrics.explaining import explain_analyzed
+from quarterdeck.metrics.model import Segment
+from quarterdeck.metrics.promql.errors import ParseError
+from quarterdeck.metrics.promql.labels import METRIC_NAME
+from quarterdeck.metrics.promql.result import Result, Scalar, Vector, limited
+from quarterdeck.metrics.promql.syntax.ast import Matcher, MatchOp
+from quarterdeck.metrics.segments.label_index import LabelIndex
+from quarterdeck.metrics.series_service import SeriesRequest, SeriesService
+from quarterdeck.metrics.service import MetricsService, QueryOptions, QueryRequest
+from quarterdeck.metrics.universe import Universe
+from quarterdeck.stores.objects import ObjectRef
+
+UP = Matcher(METRIC_NAME, MatchOp.EQUAL, "up")
+
+
+class Known:
+    """A catalog whose segments a test makes up."""
+
+    def __init__(self) -> None:
+        self.segments: list[Segment] = []
+
+    async def universe(self, tenant: str) -> Universe:
+        del tenant
+        return Universe(1, tuple(self.segments))
+
+    def add(self, *labels: tuple[tuple[str, str], ...]) -> None:
+        index = LabelIndex.of(labels, [1] * len(labels)).encoded()
+        number = len(self.segments)
+        self.segments.append(Segment(number, 0, 1, ObjectRef("/x", 1, ""), "", 0, 10, 1, len(labels), index))
+
+
+class Scene:
+    def __init__(self) -> None:
+        self.known = Known()
+        nobody: Any = None  # there is no work for workers here
+        catalog = cast("Catalog", cast("Any", self.known))
+        clock = MonotonicClock()
+        self.queries = MetricsService(nobody, catalog, RandomIds(), clock, Timelines(clock), QueryOptions(at_once=1))
+        self.series = SeriesService(self.queries, nobody, RandomIds())
+
+    def ask(self, text: str, step_ms: int = 0) -> Result:
+        async def asked() -> Result:
+            async with self.queries.opened(QueryRequest(text, 1_000, 1_000 + 4 * step_ms, step_ms)) as running:
+                return await self.queries.evaluated(running)
+
+        return asyncio.run(asked())
+
+
+@pytest.fixture
+def scene() -> Iterator[Scene]:
+    scene = Scene()
+    yield scene
+    scene.queries.end()
+
+
+def test_what_needs_no_samples_is_answered_without_workers(scene: Scene) -> None:
+    assert scene.ask("1 + 1").value == Scalar(1_000, 2.0)
+    found = scene.ask("absent(nothing)").value
+    assert isinstance(found, Vector)
+    assert found.values.tolist() == [1.0]
+    assert scene.queries.admission.running == 0
+
+
+def test_a_query_that_is_wrong_gives_its_place_back(scene: Scene) -> None:
+    for _ in range(3):
+        with pytest.raises(ParseError):
+            scene.ask("sum(")
+    assert scene.queries.admission.running == 0
+    assert scene.ask("1").value == Scalar(1_000, 1.0)
+
+
+def test_a_coordinator_that_is_closing_takes_no_query(scene: Scene) -> None:
+    scene.queries.close()
+    with pytest.raises(QuarterdeckError, match="shutting down") as caught:
+        scene.ask("1")
+    assert caught.value.code is ErrorCode.UNAVAILABLE
+
+
+def test_what_a_query_did_can_be_told_though_no_work_was_needed(scene: Scene) -> None:
+    scene.known.add(((METRIC_NAME, "other"),))
+
+    async def explained() -> dict[str, object]:
+        async with scene.queries.opened(QueryRequest("up", 5, 5, 0, analyzed=True)) as running:
+            await scene.queries.evaluated(running)
+            return explain_analyzed(running, scene.queries.now_s())
+
+    told = asyncio.run(explained())
+    assert told["segments"] == {"known": 1, "pruned": 1, "read": 0, "unreadable": 0}
+    assert told["samples"] == 0
+
+
+@pytest.mark.parametrize(("count", "beside"), [(16, False), (17, True)])
+def test_many_segments_are_looked_at_beside_the_event_loop(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, count: int, beside: bool
+) -> None:
+    for _ in range(count):
+        scene.known.add(((METRIC_NAME, "other"), ("job", "x")))
+    threads: set[bool] = set()
+    original = universe_module.index_of
+
+    def watched(segment: Segment) -> LabelIndex:
+        threads.add(threading.current_thread() is not threading.main_thread())
+        return original(segment)
+
+    for module in (universe_module, series_service):
+        monkeypatch.setattr(module, "index_of", watched)
+    everything = SeriesRequest((), 0, 10)
+    for ask in (
+        lambda: scene.ask("up", 1_000),
+        lambda: asyncio.run(scene.series.label_names(everything)),
+        lambda: asyncio.run(scene.series.label_values("job", everything)),
+        lambda: asyncio.run(scene.series.series(replace(everything, selectors=((UP,),)))),
+    ):
+        threads.clear()
+        ask()
+        assert threads <= {beside}
+    assert threads == {beside}
+
+
+def test_label_names_and_values_are_those_of_the_time_that_is_asked_for(scene: Scene) -> None:
+    scene.known.add(((METRIC_NAME, "up"), ("job", "b")), ((METRIC_NAME, "down"), ("job", "a"), ("zone", "z")))
+    scene.known.add((("nameless", "x"),))
+    now, later = SeriesRequest((), 0, 5), SeriesRequest((), 11, 20)
+    assert asyncio.run(scene.series.label_names(now)).values == (METRIC_NAME, "job", "nameless", "zone")
+    assert asyncio.run(scene.series.label_names(later)).values == ()
+    assert asyncio.run(scene.series.label_values("job", now)).values == ("a", "b")
+    assert asyncio.run(scene.series.label_values(METRIC_NAME, now)).values == ("down", "up")
+    assert asyncio.run(scene.series.label_values("job", later)).values == ()
+    assert asyncio.run(scene.series.label_values("nowhere", now)).values == ()
+
+
+def test_a_limit_cuts_series_and_says_so() -> None:
+    vector = Vector(0, ((("a", "1"),), (("a", "2"),)), np.array([1.0, 2.0]))
+    assert limited(Result(vector), 0, "cut").warnings == ()
+    assert limited(Result(vector), 2, "cut").warnings == ()
+    cut = limited(Result(vector, ("before",)), 1, "cut")
+    assert isinstance(cut.value, Vector)
+    assert (cut.value.labels, cut.value.values.tolist()) == (((("a", "1"),),), [1.0])
+    assert cut.warnings == ("before", "cut")
+    assert limited(Result(Scalar(0, 1.0)), 1, "cut").warnings == ()
