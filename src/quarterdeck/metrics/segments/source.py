@@ -183,27 +183,33 @@ def _joined(cuts: Sequence[_Cut]) -> SeriesBlock:
     offsets = totals_before(counts)
     timestamps, values = np.empty(int(offsets[-1]), np.int64), np.empty(int(offsets[-1]))
     histograms = _room_for_histograms(cuts, len(values))
-    filled = offsets[:-1].copy()
-    for cut, place in zip(cuts, places, strict=True):
-        at = filled[place]
+    starts = _starts(cuts, places)
+    for cut, at in zip(cuts, starts, strict=True):
         place_at(cut.samples.timestamps, cut.samples.values, cut.low, cut.high, at, timestamps, values)
         if histograms is not None and cut.samples.histograms is not None:
             histograms[_index(at, at + cut.high - cut.low)] = cut.samples.histograms[_index(cut.low, cut.high)]
-        filled[place] += cut.high - cut.low
     block = SeriesBlock(Axis.of(ordered), offsets, timestamps, values, _if_any(histograms))
     if first_disorder(timestamps, offsets) is not None:
-        return _in_order(block, _segment_of_each(cuts, places, offsets))
+        return _in_order(block, _segment_of_each(cuts, starts, len(values)))
     return block
 
 
-def _segment_of_each(cuts: Sequence[_Cut], places: Sequence[I64], offsets: I64) -> I64:
+def _starts(cuts: Sequence[_Cut], places: Sequence[I64]) -> list[I64]:
+    """For each cut where its stretches go, those of a series by their first time: a segment that begins earlier may
+    have the later part of a series. Then samples are in order unless stretches overlap."""
+    lengths = np.concatenate([cut.high - cut.low for cut in cuts])
+    first_ms = np.concatenate([cut.samples.timestamps[cut.low] for cut in cuts])
+    order = np.lexsort((first_ms, np.concatenate(places)))
+    starts = np.empty(len(order), np.int64)
+    starts[order] = totals_before(lengths[order])[:-1]
+    return np.split(starts, np.cumsum([len(place) for place in places])[:-1])
+
+
+def _segment_of_each(cuts: Sequence[_Cut], starts: Sequence[I64], count: int) -> I64:
     """For each sample the segment it is from."""
-    found = np.empty(int(offsets[-1]), np.int64)
-    filled = offsets[:-1].copy()
-    for cut, place in zip(cuts, places, strict=True):
-        at = filled[place]
+    found = np.empty(count, np.int64)
+    for cut, at in zip(cuts, starts, strict=True):
         found[_index(at, at + cut.high - cut.low)] = cut.segment_id
-        filled[place] += cut.high - cut.low
     return found
 
 
