@@ -35,6 +35,7 @@ SAMPLES_SEED = 11
 """Of the samples that a crew and a Prometheus have both."""
 SPARE_PLACES = 128
 """More than a query gives out at once: a work that was lost finds credit elsewhere at once."""
+BOTH = "leaf,search"
 SHARDS = 16
 WAVE = Samples("wave", series=2600, times=3000)
 """So many samples that a query of them has a work for each shard, and the homes of these are four on each of the four
@@ -56,7 +57,7 @@ def coordinator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Coordinato
 def four(coordinator: Coordinator, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Worker]]:
     with Crew(tmp_path_factory.mktemp("four")) as crew:
         yield [
-            crew.worker(f"w{number}", join=[coordinator.control], tenant=FOUR, queue_places=SPARE_PLACES)
+            crew.worker(f"w{number}", join=[coordinator.control], tenant=FOUR, queue_places=SPARE_PLACES, kinds=BOTH)
             for number in range(1, 5)
         ]
 

@@ -27,7 +27,8 @@ class Fleet:
     @classmethod
     def start(cls, crew: Crew) -> "Fleet":
         workers = [
-            crew.worker(name, "--listen", "127.0.0.1:0", cache_local_files=True, queue_places=128) for name in NAMES
+            crew.worker(name, "--listen", "127.0.0.1:0", cache_local_files=True, queue_places=128, kinds="leaf")
+            for name in NAMES
         ]
         addresses = [worker.control for worker in workers]
 

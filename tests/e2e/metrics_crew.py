@@ -45,7 +45,7 @@ class MetricsCrew:
         self.coordinator = crew.coordinator(query_work_rows=1)
         control = self.coordinator.control
         names = [f"w{number}" for number in range(self._workers)]
-        self.workers = [crew.worker(name, join=[control], queue_places=32) for name in names]
+        self.workers = [crew.worker(name, join=[control], queue_places=32, kinds="leaf") for name in names]
         self.coordinator.wait_for(*self.workers)
         return self
 

@@ -41,7 +41,9 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
             }
             url, lake = server.empty_database(), f"{bucket.url}/metrics"
             coordinator = crew.coordinator("cloud", database_url=url, lake_url=lake, **settings)
-            workers = [crew.worker(name, join=[coordinator.control], **settings) for name in ("bow", "stern")]
+            workers = [
+                crew.worker(name, join=[coordinator.control], kinds="leaf", **settings) for name in ("bow", "stern")
+            ]
             coordinator.wait_for(*workers)
             yield Cloud(server, bucket, coordinator, Store(url, lake, ObjectStores(options)))
     except NoServer as error:

@@ -85,6 +85,7 @@ def castaways(coordinator: Coordinator, tmp_path_factory: pytest.TempPathFactory
             queue_places=SPARE_PLACES,
             advertise_url=results.url,
             artifact_ttl_s=TTL_S,
+            kinds="leaf",
         )
         yield Castaway(worker, line, results)
 
