@@ -49,7 +49,17 @@ def test_queue_places_follow_the_slots() -> None:
 
 
 def test_the_memory_of_a_query_follows_memory_and_slots() -> None:
-    assert WorkerSettings(slots=4, memory_bytes=16 * GIB).duckdb_memory_bytes == 2 * GIB
+    settings = WorkerSettings(slots=4, memory_bytes=16 * GIB)
+    assert settings.duckdb_memory_bytes == settings.leaf_memory_bytes == 2 * GIB
+    assert settings.sample_memory_bytes == 2 * GIB
+
+
+def test_the_lake_is_beside_the_coordinators_folder_unless_told_otherwise(tmp_path: Path) -> None:
+    settings = CoordinatorSettings(data_dir=tmp_path / "crew" / "coordinator")
+    assert settings.database_url == str(tmp_path / "crew" / "lake" / "catalog.db")
+    assert settings.lake_url == str(tmp_path / "crew" / "lake" / "segments")
+    assert Path(CoordinatorSettings().lake_url).is_absolute()
+    assert CoordinatorSettings(lake_url="s3://lake/x").lake_url == "s3://lake/x"
 
 
 @pytest.mark.parametrize(
@@ -172,6 +182,8 @@ def test_a_coordinator_may_not_contradict_itself(values: dict[str, Any], rule: s
         ({"disk_limit_bytes": "1GiB"}, "artifact_floor_bytes must be below disk_limit_bytes"),
         ({"artifact_linger_s": 601}, "artifact_linger_s must not be above artifact_ttl_s"),
         ({"memory_bytes": 10, "duckdb_memory_bytes": 11}, "duckdb_memory_bytes must not be above memory_bytes"),
+        ({"memory_bytes": 10, "leaf_memory_bytes": 11}, "leaf_memory_bytes must not be above memory_bytes"),
+        ({"memory_bytes": 10, "sample_memory_bytes": 11}, "sample_memory_bytes must not be above memory_bytes"),
         ({"control_listen": "h:1", "join": "h:2"}, "a worker dials coordinators, or they dial it"),
         ({"control_listen": "h:1", "join_dns": "h:2"}, "a worker dials coordinators, or they dial it"),
         ({"join": []}, "a worker without any of them could reach no coordinator, and none could reach it"),

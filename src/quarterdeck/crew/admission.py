@@ -55,7 +55,7 @@ class Admission:
             self._give_back()
 
     async def _take(self, wait_limit_s: float) -> None:
-        if self.running < self._at_once and not self._waiting:
+        if self.running < self._at_once:  # then nobody waits: a place that gets free goes to who does
             self.running += 1
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
