@@ -51,7 +51,7 @@ def divided(segments: Sequence[Segment], work_rows: int = WORK_ROWS, *matchers: 
 # Division
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(30))
 def test_each_series_of_each_segment_is_in_exactly_one_work(seed: int) -> None:
     random = Random(seed)
     segments: list[Segment] = []

@@ -44,7 +44,7 @@ def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("small_segments")
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(25))
 def test_the_last_sample_of_each_series_and_time_is_in_one_piece_of_its_shard(seed: int) -> None:
     random = Random(seed)
     days = random.choice((1, 3, 2_000))
