@@ -53,6 +53,7 @@ class Scene:
         catalog = cast("Catalog", cast("Any", self.known))
         clock = MonotonicClock()
         self.queries = MetricsService(nobody, catalog, RandomIds(), clock, Timelines(clock), QueryOptions(at_once=1))
+        self.queries.warmed.set()
         self.series = SeriesService(self.queries, nobody, RandomIds())
 
     def ask(self, text: str, step_ms: int = 0) -> Result:
