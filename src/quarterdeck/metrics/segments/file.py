@@ -4,9 +4,9 @@ The checksum of the whole file is compared with the catalog's when it is first o
 read. Nothing is held open between reads; any thread may read.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Hashable, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, cast
@@ -29,6 +29,8 @@ from quarterdeck.metrics.segments.layout import HISTOGRAM, LABELS, METRIC, TIMES
 _arrow: Final = cast("Any", pyarrow)
 _parquet: Final = cast("Any", parquet)
 _CHUNK_BYTES: Final = 4 * 1024 * 1024
+_REMEMBERED: Final = 8
+"""Selectors whose series are remembered for a row group; each takes 8 bytes a series at most."""
 CHECKSUM_PREFIX: Final = "xxh3_128:"
 
 
@@ -79,6 +81,14 @@ class GroupSeries:
     offsets: I64
     """Series `i` has the rows from `offsets[i]` to before `offsets[i + 1]`."""
     index: SeriesIndex
+    chosen: dict[object, I64] = field(default_factory=dict[object, I64])
+    """Which series the last few selectors took: dashboards ask the same again and again."""
+
+    def remember(self, selector: Hashable, rows: I64) -> None:
+        """For the next query with this selector."""
+        if len(self.chosen) >= _REMEMBERED:
+            self.chosen.clear()
+        self.chosen[selector] = rows
 
     @cached_property
     def digests(self) -> NDArray[np.uint64]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from quarterdeck.metrics.model import Part
 from quarterdeck.metrics.promql.blocks import F64, I64, Axis, Objects, SeriesBlock, are_histograms, totals_before
-from quarterdeck.metrics.promql.kernels.cuts import first_disorder, first_from, place_at, side_by_side
+from quarterdeck.metrics.promql.kernels.cuts import between, first_disorder, place_at, side_by_side
 from quarterdeck.metrics.promql.labels import Labels
 from quarterdeck.metrics.promql.source import unlimited
 from quarterdeck.metrics.promql.syntax.ast import Matcher
@@ -46,10 +46,7 @@ class _Cut:
     high: I64
     samples: GroupSamples
     segment_id: int
-
-    @property
-    def sample_count(self) -> int:
-        return int((self.high - self.low).sum())
+    sample_count: int
 
     @property
     def size_bytes(self) -> int:
@@ -62,7 +59,7 @@ class _Cut:
         offsets = totals_before(self.high - self.low)
         histograms = None if self.samples.histograms is None else self.samples.histograms[_index(self.low, self.high)]
         samples = GroupSamples(timestamps, values, histograms)
-        return _Cut(self.labels, offsets[:-1], offsets[1:], samples, self.segment_id)
+        return _Cut(self.labels, offsets[:-1], offsets[1:], samples, self.segment_id, self.sample_count)
 
 
 class SegmentSource:
@@ -82,6 +79,7 @@ class SegmentSource:
         need: Callable[[int], None] = unlimited,
     ) -> SeriesBlock:
         """See `Source.select`. Series without a sample in that time are left out."""
+        matchers = tuple(matchers)
         cuts: list[_Cut] = []
         held_bytes = samples = 0
         for segment in self._segments:
@@ -103,6 +101,7 @@ class SegmentSource:
     ) -> set[Labels]:
         """The labels of the series that match and may have samples in that time. Samples are not read: a row group that
         reaches into that time counts with all its series."""
+        matchers = tuple(matchers)
         found: set[Labels] = set()
         for segment in self._segments:
             for group in segment.file.groups:
@@ -119,7 +118,7 @@ class SegmentSource:
         self,
         segment: OpenSegment,
         group: GroupInfo,
-        matchers: Sequence[Matcher],
+        matchers: tuple[Matcher, ...],
         start_ms: int,
         end_ms: int,
         need: Callable[[int], None],
@@ -135,25 +134,32 @@ class SegmentSource:
         if group.min_ts_ms >= start_ms and group.max_ts_ms <= end_ms:
             low, high = first, last
         else:
-            low = first_from(samples.timestamps, first, last, start_ms)
-            high = first_from(samples.timestamps, low, last, end_ms + 1)
+            low, high = between(samples.timestamps, first, last, start_ms, end_ms)
             there = high > low
-            rows, low, high = rows[there], low[there], high[there]
+            if not there.all():
+                rows, low, high = rows[there], low[there], high[there]
         if not rows.size:
             return None
         chosen: list[int] = rows.tolist()
-        cut = _Cut([series.labels[row] for row in chosen], low, high, samples, segment.segment_id)
-        few = cut.sample_count * 2 < len(samples.timestamps)
-        return cut.copied() if few else cut
+        count = int((high - low).sum())
+        cut = _Cut([series.labels[row] for row in chosen], low, high, samples, segment.segment_id, count)
+        # What was on the shelf may stay there. Of what was read for this alone, no more is held than is needed.
+        return cut.copied() if not was_here and 2 * count < len(samples.timestamps) else cut
 
     def _matching(
-        self, segment: OpenSegment, series: GroupSeries, matchers: Sequence[Matcher], need: Callable[[int], None]
+        self, segment: OpenSegment, series: GroupSeries, matchers: tuple[Matcher, ...], need: Callable[[int], None]
     ) -> I64:
         """Which series of a row group match and belong to this part."""
+        part = self._part if self._part.is_cut_from(segment.shard_count) else WHOLE
+        known = series.chosen.get((matchers, part))
+        if known is not None:
+            return known
         matching = series.index.matching(matchers, need)
-        if self._part.is_cut_from(segment.shard_count):
-            matching &= series.digests % np.uint64(self._part.count) == np.uint64(self._part.residue)
-        return np.flatnonzero(matching)
+        if part.count > 1:
+            matching &= series.digests % np.uint64(part.count) == np.uint64(part.residue)
+        found = np.flatnonzero(matching)
+        series.remember((matchers, part), found)
+        return found
 
     def _series(self, segment: OpenSegment, group: GroupInfo) -> GroupSeries:
         key = (segment.file.checksum, group.number, "series")

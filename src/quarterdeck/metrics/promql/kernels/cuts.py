@@ -25,6 +25,23 @@ def _search(timestamps: I64, lows: I64, highs: I64, bound_ms: int, out: I64) -> 
 
 
 @kernel
+def _bounds(timestamps: I64, lows: I64, highs: I64, first_ms: int, last_ms: int, out: I64) -> None:
+    """`out` is [2, stretches]: where the times from the first to the last begin and end."""
+    for stretch in range(lows.size):
+        for edge in range(2):
+            low = lows[stretch] if edge == 0 else out[0, stretch]
+            high = highs[stretch]
+            while low < high:
+                middle = (low + high) // 2
+                time_ms = timestamps[middle]
+                if time_ms < first_ms if edge == 0 else time_ms <= last_ms:
+                    low = middle + 1
+                else:
+                    high = middle
+            out[edge, stretch] = low
+
+
+@kernel
 def _copy(timestamps: I64, values: F64, lows: I64, highs: I64, times_out: I64, values_out: F64) -> None:
     at = 0
     for stretch in range(lows.size):
@@ -61,6 +78,14 @@ def first_from(timestamps: I64, lows: I64, highs: I64, bound_ms: int) -> I64:
     return out
 
 
+def between(timestamps: I64, lows: I64, highs: I64, first_ms: int, last_ms: int) -> tuple[I64, I64]:
+    """For each stretch from `low` to before `high`, the part of it with times from the first to the last, both
+    included."""
+    out = np.empty((2, len(lows)), np.int64)
+    _bounds(given(timestamps), given(lows), given(highs), first_ms, last_ms, out)
+    return out[0], out[1]
+
+
 def side_by_side(timestamps: I64, values: F64, lows: I64, highs: I64) -> tuple[I64, F64]:
     """The times and values of all stretches, one after the other."""
     count = int((highs - lows).sum())
@@ -85,6 +110,7 @@ def warm_cuts() -> None:
     """All of them, on a stretch of one sample."""
     lows, highs = np.array([0]), np.array([1])
     first_from(lows, lows, highs, 0)
+    between(lows, lows, highs, 0, 0)
     side_by_side(lows, np.zeros(1), lows, highs)
     place_at(lows, np.zeros(1), lows, highs, lows, np.empty(1, np.int64), np.empty(1))
     first_disorder(lows, np.array([0, 1]))
