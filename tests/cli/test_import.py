@@ -58,6 +58,25 @@ def test_a_file_is_imported_once_and_both_times_it_is_said_what_was_done(elsewhe
     assert samples_in(elsewhere / "quarterdeck-data" / "lake") == 3
 
 
+def test_importing_again_replaces_and_the_list_has_it_once(elsewhere: Path) -> None:
+    assert imported("--list").stdout == "nothing was imported for default\n"
+    imported("a.om")
+    (segment,) = segments_in(elsewhere / "quarterdeck-data" / "lake")
+    Path(segment.object.url).unlink()
+    again = imported("a.om", "--again")
+    assert (again.exit_code, again.stdout) == (0, "a.om: 3 samples of 2 series in 1 segment, 0.0 MiB\n")
+    assert Path(segment.object.url).is_file()
+    listed = imported("--list")
+    assert (listed.exit_code, listed.stdout.count("\n")) == (0, 1)
+    assert listed.stdout.endswith("a.om: 3 samples of 2 series\n")
+
+
+def test_without_files_it_says_what_is_missing() -> None:
+    result = imported()
+    assert result.exit_code == 2
+    assert "name at least one" in result.stderr
+
+
 def test_it_goes_where_a_crew_of_that_folder_looks(elsewhere: Path) -> None:
     assert imported("a.om", "--data-dir", "crew").exit_code == 0
     assert samples_in(elsewhere / "crew" / "lake") == 3

@@ -5,10 +5,12 @@ import os
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import xxhash
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.stores.cache_files import CacheFile
@@ -271,6 +273,25 @@ def test_what_is_no_parquet_file_is_not_kept(tmp_path: Path, data: bytes) -> Non
         assert caught.value.code is ErrorCode.WORK_FAILED
         assert ref.url in caught.value.what
         assert cached.files() == []
+
+    run(test)
+
+
+def test_a_copy_with_another_checksum_than_named_is_not_kept_and_the_right_one_is_when_it_is_there(
+    tmp_path: Path,
+) -> None:
+    async def test() -> None:
+        cached = Cached(tmp_path)
+        whole = parquet.looks_like_parquet(300)
+        expected = xxhash.xxh3_128_hexdigest(whole)
+        damaged = whole[:100] + b"?" + whole[101:]
+        ref = replace(cached.shop.stock("a.parquet", data=damaged), checksum=expected)
+        with pytest.raises(QuarterdeckError, match=f"{expected} was expected") as caught:
+            await cached.read(ref)
+        assert not caught.value.retryable
+        assert cached.files() == []
+        cached.shop.stock("a.parquet", data=whole)
+        assert await cached.read(ref) == whole
 
     run(test)
 

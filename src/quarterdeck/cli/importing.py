@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -16,8 +17,9 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeE
 from quarterdeck.cli.crew_plan import COORDINATOR
 from quarterdeck.cli.options import MetricsFormat, TimestampUnit, parse_settings
 from quarterdeck.cli.telling import counted, printable, tell
-from quarterdeck.config import load_coordinator
+from quarterdeck.config import CoordinatorSettings, load_coordinator
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.metrics.catalog import list_imports
 from quarterdeck.metrics.importing import importer
 from quarterdeck.metrics.importing.batches import SampleReader
 from quarterdeck.metrics.importing.column_mapping import ColumnMapping, TimeUnit
@@ -47,6 +49,7 @@ class ImportOrder:
     mapping: ColumnMapping
     tenant: str
     shards: int | None
+    again: bool
     data_dir: Path | None
     config: Path | None
     settings: Sequence[str]
@@ -78,8 +81,7 @@ def run(order: ImportOrder) -> int:
     """Imports one file after the other. One that fails is told, and the others are imported all the same; a name that
     does not say what it is stops all of them before the first."""
     sources = [_source(path, order) for path in order.files]
-    place = {} if order.data_dir is None else {"data_dir": order.data_dir / COORDINATOR}
-    settings = load_coordinator(order.config, {**parse_settings(order.settings), **place})
+    settings = _settings(order)
     console = Console(stderr=True)
     code = 0
     with closing(open_database(settings.database_url)) as database:
@@ -91,6 +93,25 @@ def run(order: ImportOrder) -> int:
             except QuarterdeckError as error:
                 code = tell(error)
     return code
+
+
+def show(order: ImportOrder) -> int:
+    """What was imported, the latest last."""
+    with closing(open_database(_settings(order).database_url)) as database:
+        database.upgrade()
+        records = database.read(lambda connection: list_imports(connection, order.tenant))
+    if not records:
+        sys.stdout.write(f"nothing was imported for {printable(order.tenant)}\n")
+    for record in records:
+        at = datetime.fromtimestamp(record.imported_at_ms / 1000, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+        samples, series = counted(record.sample_count, "sample"), counted(record.series_count, "series", "series")
+        sys.stdout.write(f"{at}  {printable(record.source)}: {samples} of {series}\n")
+    return 0
+
+
+def _settings(order: ImportOrder) -> CoordinatorSettings:
+    place = {} if order.data_dir is None else {"data_dir": order.data_dir / COORDINATOR}
+    return load_coordinator(order.config, {**parse_settings(order.settings), **place})
 
 
 def _import(lake: importer.Lake, source: importer.Source, order: ImportOrder, console: Console) -> importer.Imported:
@@ -117,7 +138,9 @@ def _import(lake: importer.Lake, source: importer.Source, order: ImportOrder, co
                 samples=progress.samples,
             )
 
-        return importer.import_file(lake, source, order.tenant, shard_count=order.shards, on_progress=show)
+        return importer.import_file(
+            lake, source, order.tenant, shard_count=order.shards, again=order.again, on_progress=show
+        )
 
 
 def _told(path: Path, imported: importer.Imported) -> str:

@@ -207,8 +207,9 @@ def scan(
 @app.command("import", short_help="Import metrics into the lake.")
 def import_metrics(
     files: Annotated[
-        list[Path], typer.Argument(help="OpenMetrics (.om), Prometheus' text (.prom) or Parquet; also .gz and .zst.")
-    ],
+        list[Path] | None,
+        typer.Argument(help="OpenMetrics (.om), Prometheus' text (.prom) or Parquet; also .gz and .zst."),
+    ] = None,
     format: Annotated[  # noqa: A002 - the word that people write
         opt.MetricsFormat | None, typer.Option(help="What the files are.  [default: by the ends of their names]")
     ] = None,
@@ -239,6 +240,10 @@ def import_metrics(
         int | None,
         typer.Option(min=1, max=64, help="Parts to store the series in, a power of two.  [default: by their number]"),
     ] = None,
+    listed: Annotated[bool, typer.Option("--list", help="Show what was imported, instead of importing.")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Import what was imported before, too, and replace it.")
+    ] = False,
     data_dir: Annotated[
         Path | None,
         typer.Option(
@@ -266,8 +271,10 @@ def import_metrics(
 
       quarterdeck import metrics.om.gz --set database_url=postgresql://… --set lake_url=s3://lake/metrics
     """
-    from quarterdeck.cli.importing import ImportOrder, mapping_of, run  # noqa: PLC0415 - loaded when it is needed
+    from quarterdeck.cli.importing import ImportOrder, mapping_of, run, show  # noqa: PLC0415 - loaded when it is needed
 
+    if not files and not listed:
+        raise typer.BadParameter("name at least one, or --list", param_hint="FILES")
     if shards is not None and shards & (shards - 1):
         raise typer.BadParameter(f"{shards} is no power of two", param_hint="--shards")
     if not tenant or tenant != tenant.strip():
@@ -278,8 +285,8 @@ def import_metrics(
         )
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
-    order = ImportOrder(files, format, mapping, tenant, shards, data_dir, config, settings or ())
-    raise typer.Exit(exit_code_of(lambda: run(order)))
+    order = ImportOrder(files or (), format, mapping, tenant, shards, again, data_dir, config, settings or ())
+    raise typer.Exit(exit_code_of(lambda: show(order) if listed else run(order)))
 
 
 @app.command(short_help="Ask PromQL, and see a chart, a table, JSON or CSV.")

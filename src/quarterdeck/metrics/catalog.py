@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Row, delete, func, select
 
-from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.metrics.importing.batches import MetricMetadata
 from quarterdeck.metrics.model import Segment
 from quarterdeck.metrics.universe import Universe
@@ -55,6 +54,17 @@ class ImportRecord:
     imported_at_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What the catalog has after an import."""
+
+    record: ImportRecord
+    was_there: bool
+    """Whether it had been imported before, and nothing was changed."""
+    gone: tuple[str, ...] = ()
+    """The places of segments that were replaced, and that nobody needs any more."""
+
+
 class Catalog:
     """See the module. One event loop uses it."""
 
@@ -76,8 +86,10 @@ class Catalog:
             return Universe()  # of tenants that have nothing, nothing is kept
         async with self._loading.setdefault(tenant, asyncio.Lock()):
             known = self._universes.get(tenant, Universe())
-            if known.version >= version:
+            if known.version == version:
                 return known
+            if known.version > version:
+                known = Universe()  # the catalog was restored to what it was before, or has changed since we asked
             universe = await self._database.read(lambda connection: _load(connection, tenant, known, self._lake_url))
             self._universes[tenant] = universe
             return universe
@@ -115,16 +127,18 @@ def record_import(
     record: ImportRecord,
     segments: Sequence[NewSegment],
     metadata: Mapping[str, MetricMetadata],
-) -> None:
-    """An import with all that belongs to it, in the caller's transaction: all of it is there, or nothing."""
+    *,
+    replace: bool = False,
+) -> Recorded:
+    """An import with all that belongs to it, in the caller's transaction: all of it is there, or nothing. Where the
+    same content was imported meanwhile, that stays, unless it is to be replaced."""
+    gone: list[str] = []
     _bump(connection, record.tenant)  # first: then imports of a tenant come one after the other
-    if find_import(connection, record.tenant, record.fingerprint) is not None:
-        raise QuarterdeckError(
-            ErrorCode.INVALID_ARGUMENT,
-            f"{record.source} was not imported",
-            "the same content was imported at the same time",
-            "nothing is to be done: its samples are there",
-        )
+    known = find_import(connection, record.tenant, record.fingerprint)
+    if known is not None:
+        if not replace:
+            return Recorded(known, was_there=True)
+        gone = remove_import(connection, record.tenant, known.import_id)
     connection.execute(
         tables.imports.insert().values(
             import_id=record.import_id,
@@ -145,6 +159,7 @@ def record_import(
             tenant=record.tenant, metric=known.metric, **row
         )
         connection.execute(statement.on_conflict_do_update(index_elements=["tenant", "metric"], set_=row))
+    return Recorded(record, was_there=False, gone=tuple(set(gone) - {segment.place for segment in segments}))
 
 
 def remove_import(connection: Connection, tenant: str, import_id: str) -> list[str]:

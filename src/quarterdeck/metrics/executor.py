@@ -7,7 +7,7 @@ import asyncio
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
@@ -34,13 +34,14 @@ from quarterdeck.metrics.promql.plan.leaves import BaseExpr
 from quarterdeck.metrics.promql.plan.pipeline import QueryPlan, plan_query
 from quarterdeck.metrics.promql.source import unlimited
 from quarterdeck.metrics.promql.syntax.ast import Matcher
-from quarterdeck.metrics.segments.file import SegmentFile, UnreadableSegmentError
+from quarterdeck.metrics.segments.file import CHECKSUM_PREFIX, SegmentFile, UnreadableSegmentError
 from quarterdeck.metrics.segments.shelf import Shelf
 from quarterdeck.metrics.segments.source import OpenSegment, SegmentSource
 from quarterdeck.metrics.tasks import LeafTask, SeriesTask, Task, WorkLimits, decode_task
 from quarterdeck.metrics.transfer.leaf_blocks import LeafWriter
 from quarterdeck.metrics.transfer.refusals import report_of
 from quarterdeck.metrics.transfer.series_list import write_series
+from quarterdeck.stores.objects import ObjectRef
 from quarterdeck.stores.parquet_cache import ParquetCache
 
 _OPENED: Final = 0.2
@@ -101,7 +102,7 @@ class LeafExecutor:
     async def execute(self, execution: Execution) -> Artifact:
         task = decode_task(execution.spec.payload)
         inputs = _Inputs()
-        refs = [segment.object for segment in task.segments]
+        refs = [_ref(segment) for segment in task.segments]
         began_s = time.monotonic()
         outcome = Outcome.FAILED
 
@@ -314,6 +315,11 @@ def _leaf_of(task: LeafTask) -> tuple[QueryPlan, BaseExpr]:
             "run coordinator and workers of one release",
         )
     return query, query.leaves[task.leaf]
+
+
+def _ref(segment: SegmentRef) -> ObjectRef:
+    """With its checksum: what is damaged on its way or in its store never becomes a cached copy."""
+    return replace(segment.object, checksum=segment.checksum.removeprefix(CHECKSUM_PREFIX))
 
 
 def _too_many_series(limit: int) -> LimitExceeded:

@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, TypeVar
 from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Request, Response
@@ -29,6 +29,8 @@ from quarterdeck.metrics.promql.result import Result, limited
 from quarterdeck.metrics.series_service import Found, FoundSeries, SeriesRequest, SeriesService
 from quarterdeck.metrics.service import MetricsService, QueryRequest
 from quarterdeck.telemetry.traces import span
+
+T = TypeVar("T")
 
 PREFIX: Final = "/api/v1"
 TENANT_HEADER: Final = "x-scope-orgid"
@@ -64,18 +66,20 @@ def metrics_router(queries: MetricsService, series: SeriesService) -> APIRouter:
     async def find_series(request: Request) -> Response:
         """The series that match."""
         asked = pm.series_parameters(await read_form(request))
-        return SeriesResponse(queries, series.series(series_request(request, asked)), asked.limit, request)
+        wanted = series_request(request, asked)
+        return SeriesResponse(queries, lambda: series.series(wanted), asked.limit, request)
 
     async def labels(request: Request) -> Response:
         """The names of labels."""
         asked = pm.labels_parameters(await read_form(request))
-        return SeriesResponse(queries, series.label_names(series_request(request, asked)), asked.limit, request)
+        wanted = series_request(request, asked)
+        return SeriesResponse(queries, lambda: series.label_names(wanted), asked.limit, request)
 
     async def label_values(request: Request) -> Response:
         """The values of a label."""
         asked = pm.label_values_parameters(request.path_params["name"], await read_form(request))
-        found = series.label_values(asked.name, series_request(request, asked.series))
-        return SeriesResponse(queries, found, asked.series.limit, request)
+        wanted = series_request(request, asked.series)
+        return SeriesResponse(queries, lambda: series.label_values(asked.name, wanted), asked.series.limit, request)
 
     async def metadata(request: Request) -> Response:
         """Types, units and help texts of metrics."""
@@ -294,18 +298,28 @@ async def run_query(
     limit_s = queries.options.timeout_s
     if conditions.timeout_ms is not None:
         limit_s = min(limit_s, max(0.0, conditions.timeout_ms / 1000))
-    limit = asyncio.timeout(limit_s)
-    try:
-        async with limit, queries.opened(wanted) as running:
+
+    async def run() -> tuple[Result, Mapping[str, object]]:
+        async with queries.opened(wanted) as running:
             on_begun(running.query_id)
             with span("query", query_id=running.query_id):
                 result = await queries.evaluated(running)
-            extra = {"explain": explain_analyzed(running, queries.now_s())} if wanted.analyzed else {}
+            return result, {"explain": explain_analyzed(running, queries.now_s())} if wanted.analyzed else {}
+
+    result, extra = await within(limit_s, run())
+    return limited(result, conditions.limit, TRUNCATED), extra
+
+
+async def within(limit_s: float, work: Awaitable[T]) -> T:
+    """What it gives, or `QueryTimedOutError` when that takes too long."""
+    limit = asyncio.timeout(limit_s)
+    try:
+        async with limit:
+            return await work
     except TimeoutError:
         if not limit.expired():
             raise  # somebody else's
         raise QueryTimedOutError(limit_s) from None
-    return limited(result, conditions.limit, TRUNCATED), extra
 
 
 class QueryTimedOutError(QuarterdeckError):
@@ -327,16 +341,16 @@ class SeriesResponse(WatchedResponse):
     def __init__(
         self,
         queries: MetricsService,
-        finding: Awaitable[Found] | Awaitable[FoundSeries],
+        find: Callable[[], Awaitable[Found | FoundSeries]],
         limit: int,
         request: Request,
     ) -> None:
         super().__init__(queries, request)
-        self._finding = finding
+        self._find = find
         self._limit = limit
 
     async def answer(self) -> Iterable[bytes]:
-        found = await self._finding
+        found = await within(self._queries.options.timeout_s, self._find())
         data: Sequence[object] = (
             [dict(labels) for labels in found.labels] if isinstance(found, FoundSeries) else list(found.values)
         )

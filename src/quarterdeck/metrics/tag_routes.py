@@ -45,14 +45,14 @@ def tag_router(queries: MetricsService, series: SeriesService) -> APIRouter:
     async def tags(request: Request) -> Response:
         """The names of tags, of all series or of those that a selector takes."""
         asked = parse_tag_request(await read_members(request), now_ms())
-        found = series.label_names(series_request(request, asked.series))
-        return SeriesResponse(queries, found, asked.series.limit, request)
+        wanted = series_request(request, asked.series)
+        return SeriesResponse(queries, lambda: series.label_names(wanted), asked.series.limit, request)
 
     async def tagvalues(request: Request) -> Response:
         """The values of a tag, of all series or of those that a selector takes."""
         asked = parse_tag_request(await read_members(request), now_ms(), needs_tag=True)
-        found = series.label_values(asked.tag, series_request(request, asked.series))
-        return SeriesResponse(queries, found, asked.series.limit, request)
+        wanted = series_request(request, asked.series)
+        return SeriesResponse(queries, lambda: series.label_values(asked.tag, wanted), asked.series.limit, request)
 
     for path, handler in (("/metadata", metadata), ("/tags", tags), ("/tagvalues", tagvalues)):
         for method in _METHODS:

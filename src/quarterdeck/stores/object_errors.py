@@ -77,6 +77,16 @@ def changed(url: str) -> QuarterdeckError:
     )
 
 
+def not_as_named(url: str, found: str, expected: str) -> QuarterdeckError:
+    return QuarterdeckError(
+        ErrorCode.WORK_FAILED,
+        f"{url} cannot be read",
+        f"its checksum is {found}, and {expected} was expected",
+        "restore it: it was damaged or replaced",
+        retryable=False,
+    )
+
+
 def unreachable(url: str, why: str) -> QuarterdeckError:
     return QuarterdeckError(
         ErrorCode.UNAVAILABLE, f"{url} cannot be reached", why, "check the endpoint and the network, and try again"

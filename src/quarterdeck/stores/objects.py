@@ -44,6 +44,9 @@ class ObjectRef:
     """Its e_tag; of a local file, its size and when it was last written. Empty: whichever is there, if it has the size;
     for objects that are never changed, and whose reader knows their checksum."""
 
+    checksum: str = ""
+    """Of its bytes, xxh3_128 in hexadecimal, where whoever names it knows it: other bytes are not kept as a copy."""
+
     def is_met_by(self, found: "ObjectRef") -> bool:
         """Whether an object as it is now is the one that is meant."""
         return found == self or (not self.version and found.size_bytes == self.size_bytes and found.url == self.url)

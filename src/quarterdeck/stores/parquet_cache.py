@@ -30,7 +30,7 @@ from quarterdeck.stores.cache_files import (
 )
 from quarterdeck.stores.disk import DiskBudget, DiskFullError, GrowingFile, Owner, Pin
 from quarterdeck.stores.limits import MIB
-from quarterdeck.stores.object_errors import unreachable
+from quarterdeck.stores.object_errors import not_as_named, unreachable
 from quarterdeck.stores.objects import ObjectRef, ObjectStores
 from quarterdeck.stores.threads import finish_in_thread, wait_for_end
 
@@ -243,6 +243,8 @@ class ParquetCache:
             if file.size_bytes != ref.size_bytes:
                 raise unreachable(ref.url, f"{file.size_bytes} bytes came instead of {ref.size_bytes}")
             check_parquet(file.path, ref.url)
+            if ref.checksum not in ("", checksum.hexdigest()):
+                raise not_as_named(ref.url, checksum.hexdigest(), ref.checksum)
             return file.keep_pinned(self._folder / str(CacheFile(source_of(ref), ref.size_bytes, checksum.hexdigest())))
 
         try:

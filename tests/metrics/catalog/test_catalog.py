@@ -7,7 +7,6 @@ from typing import TypeVar
 import pytest
 from sqlalchemy import Connection
 
-from quarterdeck.core.errors import QuarterdeckError
 from quarterdeck.metrics import catalog as module
 from quarterdeck.metrics.catalog import (
     Catalog,
@@ -22,6 +21,7 @@ from quarterdeck.metrics.catalog import (
 from quarterdeck.metrics.importing.batches import MetricMetadata
 from quarterdeck.metrics.model import Segment
 from quarterdeck.metrics.universe import Universe
+from quarterdeck.stores.database import tables
 from quarterdeck.stores.database.inline import InlineDatabase
 from quarterdeck.stores.database.sql import SqlDatabase
 from quarterdeck.stores.objects import ObjectRef
@@ -157,11 +157,34 @@ def test_who_asks_for_nobody_leaves_nothing_behind(database: SqlDatabase) -> Non
 
 def test_the_same_content_is_recorded_once_and_nothing_of_the_second_try_remains(database: SqlDatabase) -> None:
     imported(database, 1, "a")
-    with pytest.raises(QuarterdeckError, match="nothing is to be done"):
-        imported(database, 1, "b")
+    recorded = database.run(lambda connection: record_import(connection, record(1), [new("b")], {}))
+    assert (recorded.record, recorded.was_there) == (record(1), True)
     catalog = Catalog(Counted(database), "/lake")
     assert places_of(asked(catalog)) == ["a"]
     assert database.read(lambda connection: list_imports(connection, "default")) == [record(1)]
+
+
+def test_an_import_that_replaces_another_takes_its_place_and_says_what_is_gone(database: SqlDatabase) -> None:
+    imported(database, 1, "a", "b")
+    segments = [new("b"), new("c")]
+    recorded = database.run(lambda connection: record_import(connection, record(1), segments, {}, replace=True))
+    assert (recorded.was_there, recorded.gone) == (False, ("a",))
+    assert places_of(asked(Catalog(Counted(database), "/lake"))) == ["b", "c"]
+    assert database.read(lambda connection: list_imports(connection, "default")) == [record(1)]
+
+
+def test_a_catalog_that_was_restored_to_an_earlier_state_is_read_anew(database: SqlDatabase) -> None:
+    catalog = Catalog(Counted(database), "/lake")
+    imported(database, 1, "a")
+    imported(database, 2, "b")
+    assert places_of(asked(catalog)) == ["a", "b"]
+
+    def restore(connection: Connection) -> None:
+        remove_import(connection, "default", "default-2")
+        connection.execute(tables.catalog_versions.update().values(version=1))
+
+    database.run(restore)
+    assert places_of(asked(catalog)) == ["a"]
 
 
 def test_imports_are_listed_the_latest_last(database: SqlDatabase) -> None:

@@ -74,6 +74,33 @@ def test_a_removed_import_can_be_imported_again(tmp_path: Path) -> None:
         assert len(stored_in(lake)) == 5
 
 
+def test_importing_again_mends_segments_that_were_lost_or_damaged(tmp_path: Path) -> None:
+    with lake_in(tmp_path) as lake:
+        source = played(tmp_path, batch(rows(10)))
+        first = import_file(lake, source, "default")
+        (path,) = objects_in(tmp_path)
+        whole = path.read_bytes()
+        path.write_bytes(b"damaged")
+        second = import_file(lake, source, "default", again=True)
+        assert not second.was_there
+        assert (imports_in(lake), len(universe_of(lake).segments)) == (1, 1)
+        assert second.record.import_id == first.record.import_id
+        assert objects_in(tmp_path) == [path]
+        assert path.read_bytes() == whole
+        assert len(stored_in(lake)) == 5
+
+
+def test_importing_again_deletes_objects_that_nobody_needs_any_more(tmp_path: Path) -> None:
+    with lake_in(tmp_path) as lake:
+        import_file(lake, played(tmp_path, batch(rows(10))), "default")
+        (before,) = objects_in(tmp_path)
+        changed = played(tmp_path, batch([*rows(10), *rows(12)[10:]]))  # as after a reader was mended
+        import_file(lake, changed, "default", again=True)
+        (after,) = objects_in(tmp_path)
+        assert after != before
+        assert sum(len(some) for some in stored_in(lake).values()) == 12
+
+
 @pytest.mark.usefixtures("often_full")
 def test_a_file_that_breaks_in_the_middle_leaves_nothing_that_can_be_seen(tmp_path: Path) -> None:
     with lake_in(tmp_path) as lake:
@@ -166,8 +193,7 @@ def test_two_imports_of_one_file_at_the_same_time_are_one(tmp_path: Path) -> Non
                 thread.start()
                 thread.join()
 
-        with pytest.raises(QuarterdeckError, match="nothing is to be done"):
-            import_file(lake, source, "default", on_progress=overtake)
+        assert import_file(lake, source, "default", on_progress=overtake).was_there
         assert [one.was_there for one in faster] == [False]
         assert (imports_in(lake), len(universe_of(lake).segments)) == (1, 1)
         assert len(stored_in(lake)) == 5

@@ -78,15 +78,17 @@ def import_file(
     tenant: str,
     *,
     shard_count: int | None = None,
+    again: bool = False,
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> Imported:
-    """Imports one file. Raises what the reader raises, and then nothing of it is in the catalog."""
+    """Imports one file. Raises what the reader raises, and then nothing of it is in the catalog. `again` also imports
+    what was imported before, and replaces it: its segments are written anew."""
     fingerprint = _fingerprint(source, shard_count, on_progress)
     known = lake.database.read(lambda connection: find_import(connection, tenant, fingerprint))
-    if known is not None:
+    if known is not None and not again:
         return Imported(known, 0, 0, 0, was_there=True)
     import_id = xxhash.xxh3_128_hexdigest(f"{tenant}\0{fingerprint}".encode())
-    return asyncio.run(_Import(lake, source, tenant, fingerprint, import_id, shard_count, on_progress).run())
+    return asyncio.run(_Import(lake, source, tenant, fingerprint, import_id, shard_count, on_progress).run(again))
 
 
 class _Import:
@@ -112,7 +114,7 @@ class _Import:
         self._segments: list[NewSegment] = []
         self._samples = 0
 
-    async def run(self) -> Imported:
+    async def run(self, again: bool) -> Imported:
         reader = self._source.open()
         for batch in reader.batches():
             self._assembly.add(batch)
@@ -133,7 +135,13 @@ class _Import:
         )
         metadata: dict[str, MetricMetadata] = dict(reader.metadata)
         segments = tuple(self._segments)
-        self._lake.database.run(lambda connection: record_import(connection, record, segments, metadata))
+        recorded = self._lake.database.run(
+            lambda connection: record_import(connection, record, segments, metadata, replace=again)
+        )
+        if recorded.was_there:
+            return Imported(recorded.record, 0, 0, 0, was_there=True)
+        for place in recorded.gone:
+            await self._lake.objects.delete(segment_url(self._lake.url, place))
         size_bytes = sum(segment.size_bytes for segment in segments)
         return Imported(record, len(segments), size_bytes, self._assembly.duplicates, was_there=False)
 

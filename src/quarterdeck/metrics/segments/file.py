@@ -42,7 +42,7 @@ class UnreadableSegmentError(QuarterdeckError):
             ErrorCode.WORK_FAILED,
             f"segment {url} cannot be read",
             why,
-            "restore it from a backup or import its samples again; partial=allow answers without it",
+            "restore it from a backup, or import its file with --again; partial=allow answers without it",
         )
         self.args = (url, why)
         self.url: Final = url
