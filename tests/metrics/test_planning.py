@@ -98,7 +98,7 @@ def test_a_selector_of_a_few_series_is_one_work() -> None:
     index = LabelIndex.of(labels, [10_000] * 1_000).encoded()
     segments = [Segment(i, i, 8, ObjectRef("/x", 1, ""), "sum", 0, 99, 10**7, 1_000, index) for i in range(8)]
     assert len(divided(segments).works) == 8
-    assert len(divided(segments, 8 * WORK_ROWS, UP, matcher("i", "7")).works) == 2
+    assert len(divided(segments, 8 * WORK_ROWS, UP, matcher("i", "7")).works) == 1
 
 
 def test_shards_without_samples_get_no_work() -> None:
@@ -119,7 +119,7 @@ def test_what_two_selectors_need_is_read_once() -> None:
     selections = [Selection((UP,), 0, 9), Selection((UP,), 0, 99), Selection((matcher(METRIC_NAME, "other"),), 0, 99)]
     (work,) = divide(universe, selections).works
     assert [ref.segment_id for ref in work.segments] == [1, 2]
-    assert work.rows == 2 * (100 + 100 // 8 + 1)
+    assert work.rows == 2 * (100 + 100 // 32 + 1)
 
 
 def test_works_of_one_shard_have_one_home_and_small_ones_that_of_their_metric() -> None:

@@ -60,7 +60,7 @@ def index_of(segment: Segment) -> LabelIndex:
 
 
 def _worth(segment: Segment, estimate: Estimate, start_ms: int, end_ms: int) -> int:
-    """The rows that are computed with, and an eighth of those that have to be read to find them."""
+    """The rows that are computed with, and a small share of those that have to be read to find them."""
     length_ms = segment.max_ts_ms - segment.min_ts_ms + 1
     wanted_ms = min(segment.max_ts_ms, end_ms) - max(segment.min_ts_ms, start_ms) + 1
     return estimate.rows * wanted_ms // length_ms + estimate.metric_rows // _READ_SHARE + 1
