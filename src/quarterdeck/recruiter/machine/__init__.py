@@ -1,0 +1,1 @@
+"""What the recruiter, a worker and a root decide: events in, effects out. Pure."""
