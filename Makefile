@@ -38,23 +38,26 @@ coverage: $(READY) ## fail unless tests/core reaches every branch of core
 	@$(BIN)/coverage run -m pytest -q tests/core
 	@$(BIN)/coverage report
 
-soak: $(READY) ## run ten thousand simulated seeds, then the long tests, among them chaos with real processes
+soak: $(READY) ## run ten thousand simulated seeds of a crew and five thousand of recruiting, then the long tests, among them chaos with real processes
 	@$(BIN)/quarterdeck simulate --seeds 10000
+	@$(BIN)/quarterdeck simulate --recruiting --seeds 5000
 	@$(BIN)/pytest -q -n 2 --dist loadgroup -m soak --timeout=0
 
 SEED := 1
 COUNT := 5000
 SHARDS := 1
 WAY :=
-fuzz: $(READY) peers kernels ## compare random PromQL queries with a real Prometheus: SEED=7 COUNT=5000 SHARDS=1 WAY=--http; then fuzz the parser
+fuzz: $(READY) peers kernels ## compare random PromQL queries with a real Prometheus: SEED=7 COUNT=5000 SHARDS=1 WAY=--http; then fuzz the parsers
 	@$(BIN)/python -m tests.differential.fuzz --seed $(SEED) --count $(COUNT) --shards $(SHARDS) $(WAY)
-	@$(BIN)/python -m checks.fuzz_parser -runs=200000 -max_len=300 -seed=$(SEED)
+	@$(BIN)/python -m checks.fuzz_parser promql -runs=200000 -max_len=300 -seed=$(SEED)
+	@$(BIN)/python -m checks.fuzz_parser search -runs=200000 -max_len=300 -seed=$(SEED)
 
 bench: $(READY) peers kernels ## measure the core, the crew beside dask.distributed, and metrics beside Prometheus and VictoriaMetrics
 	@$(BIN)/python bench/core.py
 	@$(BIN)/python bench/control.py
 	@$(BIN)/python bench/promql.py
 	@$(BIN)/python bench/metrics.py
+	@$(BIN)/python bench/recruiting.py
 
 mutants: $(READY) ## change core line by line and list the changes that no test notices
 	@$(BIN)/mutmut run

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from checks.source import Source
 
-PACKAGES = ("http", "stores", "control", "crew", "scan", "coordinator", "worker")
+PACKAGES = ("http", "stores", "control", "crew", "scan", "recruiter", "coordinator", "worker", "recruiter_process")
 """The packages under the root whose code runs on the event loop of a real process."""
 
 Offence = tuple[ast.expr, str]

@@ -12,7 +12,20 @@ from typer.testing import CliRunner
 
 from quarterdeck.cli.main import app
 
-COMMANDS = ("demo", "up", "status", "scan", "import", "query", "explain", "coordinator", "worker", "simulate")
+COMMANDS = (
+    "demo",
+    "up",
+    "status",
+    "search",
+    "scan",
+    "import",
+    "query",
+    "explain",
+    "coordinator",
+    "worker",
+    "recruiter",
+    "simulate",
+)
 HEAVY = (
     "aiohttp",
     "asyncio",

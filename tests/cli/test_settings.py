@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 from quarterdeck.cli.crew_plan import CrewPlan, CrewRequest
 from quarterdeck.cli.main import app
 from quarterdeck.cli.options import merge_flags, parse_settings
-from quarterdeck.config import InvalidSettingsError
+from quarterdeck.config import InvalidSettingsError, load_worker
 from quarterdeck.config.host import cores, memory_bytes
 
 
@@ -74,7 +74,9 @@ def test_unknown_names_in_a_file_are_told_with_their_lines_all_at_once(elsewhere
     (elsewhere / "crew.yaml").write_text("worker:\n  slotz: 3\ncaptain: 1\n")
     result = run("worker", "--config", "crew.yaml")
     assert result.exit_code == 65
-    assert "  - captain is no section (crew.yaml, line 3); there are coordinator and worker\n" in result.stderr
+    assert (
+        "  - captain is no section (crew.yaml, line 3); there are coordinator, worker and recruiter\n" in result.stderr
+    )
     assert "  - worker.slotz is no setting (crew.yaml, line 2); did you mean slots?\n" in result.stderr
 
 
@@ -91,6 +93,9 @@ def plan(workers: int | None = 3, **fields: Any) -> CrewPlan:
     return CrewPlan.of(CrewRequest(workers, Path("data"), **fields))
 
 
+URL = "http://127.0.0.1:7070"
+
+
 def values_of(arguments: list[str], flag: str) -> list[str]:
     return [value for name, value in pairwise(arguments) if name == flag]
 
@@ -99,7 +104,7 @@ def test_workers_of_a_crew_have_names_and_folders_of_their_own_and_join_the_coor
     crew = plan()
     assert crew.worker_names == ["worker-1", "worker-2", "worker-3"]
     assert crew.folder_of("worker-2") == elsewhere / "data" / "worker-2"
-    arguments = crew.worker_arguments("worker-2", "127.0.0.1:7071")
+    arguments = crew.worker_arguments("worker-2", "127.0.0.1:7071", URL)
     assert arguments[0] == "worker"
     assert values_of(arguments, "--join") == ["127.0.0.1:7071"]
     assert values_of(arguments, "--http-port") == ["0"]
@@ -111,7 +116,7 @@ def test_workers_share_the_cores_and_the_memory(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("quarterdeck.cli.crew_plan.memory_bytes", lambda: 3000)
     crew = plan()
     assert crew.workers == 3
-    sets = [values_of(crew.worker_arguments(name, "h:1"), "--set") for name in crew.worker_names]
+    sets = [values_of(crew.worker_arguments(name, "h:1", URL), "--set") for name in crew.worker_names]
     assert [next(text for text in given if text.startswith("slots=")) for given in sets] == [
         "slots=3",
         "slots=3",
@@ -125,20 +130,40 @@ def test_a_crew_has_at_least_two_workers_and_each_a_slot(monkeypatch: pytest.Mon
     monkeypatch.setattr("quarterdeck.cli.crew_plan.cores", lambda: 1)
     crew = plan(workers=None)
     assert crew.workers == 2
-    assert "slots=1" in values_of(crew.worker_arguments("worker-2", "h:1"), "--set")
+    assert "slots=1" in values_of(crew.worker_arguments("worker-2", "h:1", URL), "--set")
     assert cores() >= 1 <= memory_bytes()
 
 
 def test_what_somebody_has_set_is_not_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUARTERDECK_WORKER_MEMORY_BYTES", "8GiB")
-    given = values_of(plan(settings=["worker.slots=7"]).worker_arguments("worker-1", "h:1"), "--set")
+    given = values_of(plan(settings=["worker.slots=7"]).worker_arguments("worker-1", "h:1", URL), "--set")
     assert [text for text in given if text.startswith(("slots", "memory"))] == ["slots=7"]
+
+
+def recruiting(crew: CrewPlan, name: str) -> list[str]:
+    given = values_of(crew.worker_arguments(name, "h:1", URL), "--set")
+    return [text for text in given if text.startswith(("recruiters=", "leave_when_abandoned="))]
+
+
+def test_all_workers_but_those_kept_back_can_be_recruited_and_register_again_when_they_were_left_alone() -> None:
+    offered = [f"recruiters={URL}", "leave_when_abandoned=false"]
+    assert [recruiting(plan(), name) for name in plan().worker_names] == [[], offered, offered]
+    assert [recruiting(plan(keep_back=0), name) for name in plan().worker_names] == [offered] * 3
+    assert [recruiting(plan(keep_back=9), name) for name in plan().worker_names] == [[]] * 3
+
+
+def test_where_workers_can_be_recruited_may_be_set_and_those_kept_back_stay_so() -> None:
+    crew = plan(settings=["worker.recruiters=http://else:1", "worker.leave_when_abandoned=true"])
+    given = ["recruiters=http://else:1", "leave_when_abandoned=true"]
+    assert recruiting(crew, "worker-2") == given
+    assert recruiting(crew, "worker-1") == [*given, "recruiters="]
+    assert load_worker(None, parse_settings(recruiting(crew, "worker-1"))).recruiters == ()
 
 
 def test_settings_go_to_those_that_have_them() -> None:
     crew = plan(settings=["log_level=debug", "wait_limit_s=3", "worker.log_format=json"])
     coordinator = values_of(crew.coordinator_arguments(), "--set")
-    worker = values_of(crew.worker_arguments("worker-1", "h:1"), "--set")
+    worker = values_of(crew.worker_arguments("worker-1", "h:1", URL), "--set")
     assert coordinator == ["log_level=debug", "wait_limit_s=3", "log_format=console"]
     assert worker[:2] == ["log_level=debug", "log_format=json"]
     assert "log_format=console" not in worker
@@ -154,7 +179,7 @@ def test_a_coordinator_that_is_started_again_keeps_its_ports() -> None:
 
 
 def test_a_coordinator_that_listens_everywhere_is_joined_on_this_machine() -> None:
-    assert values_of(plan().worker_arguments("worker-1", "0.0.0.0:7071"), "--join") == ["127.0.0.1:7071"]
+    assert values_of(plan().worker_arguments("worker-1", "0.0.0.0:7071", URL), "--join") == ["127.0.0.1:7071"]
 
 
 def test_mistakes_in_the_settings_of_a_crew_are_told_before_anything_is_started(elsewhere: Path) -> None:

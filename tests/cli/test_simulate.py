@@ -10,9 +10,12 @@ from typer.testing import CliRunner, Result
 from quarterdeck import __version__
 from quarterdeck.cli.main import app
 from quarterdeck.simulation.faults import FAULTS
+from quarterdeck.simulation.recruiting import scenario as recruiting_scenario
+from quarterdeck.simulation.recruiting import world as recruiting_world
 from quarterdeck.simulation.scenario import from_json, generate
 from quarterdeck.simulation.world import play
 from tests.simulation.bugs import a_draining_worker_keeps_its_line, results_are_not_acknowledged
+from tests.simulation.recruiting.bugs import releases_are_dropped
 
 
 def run(*arguments: str) -> Result:
@@ -162,3 +165,38 @@ def test_the_events_of_a_broken_promise_are_those_of_the_work_it_is_about(elsewh
     assert "the last 40 events" in result.stdout
     assert "smallest" not in result.stdout
     assert list(elsewhere.iterdir()) == []
+
+
+def test_recruiting_is_played_and_what_it_met_is_told(elsewhere: Path) -> None:
+    result = run("simulate", "--recruiting", "--seeds", "10", "--jobs", "1")
+    assert result.exit_code == 0
+    for words in ("10 in ", "chunks", "searches", " done", "transitions", "wedge "):
+        assert words in result.stdout
+    assert "no worker was lost or given to two, and each chunk counted once" in result.stdout
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_a_seed_of_recruiting_is_replayed_with_its_trace() -> None:
+    result = run("simulate", "--recruiting", "--seed", "3", "--trace", "--faults", "crash,wedge")
+    scenario = recruiting_scenario.generate(3, ("crash", "wedge"))
+    outcome = recruiting_world.play(scenario)
+    assert result.exit_code == 0
+    assert scenario.headline() in result.stdout
+    for part in scenario.parts():
+        assert str(part) in result.stdout
+    assert str(outcome.trace.entries[-1]) in result.stdout
+    assert f"trace {outcome.trace.digest()}" in result.stdout
+    assert result.stdout.endswith("all promises kept\n")
+
+
+def test_a_broken_promise_of_recruiting_can_be_replayed_from_what_is_printed(elsewhere: Path) -> None:
+    with releases_are_dropped():
+        result = run("simulate", "--recruiting", "--seeds", "5", "--jobs", "1", "--faults", "none")
+        (written,) = elsewhere.iterdir()
+        again = run("simulate", "--recruiting", "--scenario", written.name)
+    assert result.exit_code == 1
+    assert "replay it with: quarterdeck simulate --recruiting --seed 0 --faults none" in result.stdout
+    assert f"quarterdeck simulate --recruiting --scenario {written.name}" in result.stdout
+    assert again.exit_code == 1
+    assert "that was released is not back" in again.stdout
+    assert run("simulate", "--recruiting", "--scenario", written.name).exit_code == 0

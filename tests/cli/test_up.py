@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -120,7 +121,8 @@ def test_the_welcome_says_where_it_is_and_what_to_try(crew: Crew) -> None:
     assert tries[1] == f"quarterdeck import METRICS.om --data-dir {crew.data_dir}"
     assert tries[2].startswith("quarterdeck query ")
     assert tries[3].startswith("quarterdeck scan ")
-    assert tries[4].startswith("quarterdeck worker --join 127.0.0.1:")
+    assert tries[4].startswith("quarterdeck search ")
+    assert tries[5].startswith("quarterdeck worker --join 127.0.0.1:")
     assert {path.name for path in (crew.data_dir / "logs").iterdir()} == {
         "coordinator.log",
         "worker-1.log",
@@ -135,6 +137,17 @@ def test_status_shows_the_workers(crew: Crew) -> None:
     assert told.exit_code == 0
     for name in ("worker-1", "worker-2"):
         assert re.search(rf"^{name} +\S+ +accepting +0/1 +3 ", told.stdout, re.MULTILINE)
+
+
+def test_all_workers_but_one_wait_to_be_recruited(crew: Crew) -> None:
+    def free() -> list[str]:
+        with urllib.request.urlopen(f"{crew.url}/recruiter/listfree") as answer:
+            return [worker["addr"] for worker in json.load(answer)["workers"]]
+
+    (addr,) = until(free, "a worker is registered")
+    found = announced(crew.data_dir / "worker-2")
+    assert found is not None
+    assert found["http"] == f"http://{addr}"
 
 
 def test_an_aggregate_over_all_files_is_merged(crew: Crew, data: Path) -> None:

@@ -216,7 +216,9 @@ def test_an_unknown_flag_is_told() -> None:
 
 def test_an_unknown_section_is_told(write: Write) -> None:
     path = write("wroker: {slots: 1}\n")
-    assert problems_of_worker(path) == [f"wroker is no section ({path}, line 1); there are coordinator and worker"]
+    assert problems_of_worker(path) == [
+        f"wroker is no section ({path}, line 1); there are coordinator, worker and recruiter"
+    ]
 
 
 def test_a_key_that_stands_twice_is_told_with_both_lines(write: Write) -> None:

@@ -1,14 +1,24 @@
 """The page about settings: equal to the code, complete, and its example works."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from quarterdeck.config import CoordinatorSettings, InvalidSettingsError, WorkerSettings, load_coordinator, load_worker
+from quarterdeck.config import (
+    CoordinatorSettings,
+    InvalidSettingsError,
+    RecruiterSettings,
+    WorkerSettings,
+    load_coordinator,
+    load_recruiter,
+    load_worker,
+)
 from quarterdeck.config.reference import EXAMPLE, render
 from quarterdeck.config.s3 import S3Settings
-from quarterdeck.config.shared import ProcessSettings
+from quarterdeck.config.search import SearchSettings
+from quarterdeck.config.shared import CrewSettings, ProcessSettings
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
 
@@ -30,13 +40,22 @@ def test_the_example_works(tmp_path: Path) -> None:
 
 def test_every_setting_is_on_the_page_once() -> None:
     named = re.findall(r"^\| `([a-z0-9_.]+)`<br>", render(), re.MULTILINE)
-    own = [*CoordinatorSettings.model_fields, *WorkerSettings.model_fields]
-    shared = list(ProcessSettings.model_fields)
-    expected = [name for name in own if name not in shared] + [name for name in shared if name != "s3"]
+    shared = {*CrewSettings.model_fields, *SearchSettings.model_fields}
+    of_coordinators = [*CoordinatorSettings.model_fields, *RecruiterSettings.model_fields]
+    own = [name for name in of_coordinators if name not in shared]
+    own += [name for name in WorkerSettings.model_fields if name not in CrewSettings.model_fields]
+    expected = [*own, *(shared - {"s3"})]
     assert sorted(named) == sorted(expected + [f"s3.{name}" for name in S3Settings.model_fields])
 
 
-@pytest.mark.parametrize("process", [CoordinatorSettings, WorkerSettings])
+LOADERS: dict[type[ProcessSettings], Callable[[Path | None, dict[str, object]], ProcessSettings]] = {
+    CoordinatorSettings: load_coordinator,
+    WorkerSettings: load_worker,
+    RecruiterSettings: load_recruiter,
+}
+
+
+@pytest.mark.parametrize("process", LOADERS)
 def test_every_variable_on_the_page_is_one_that_is_read(
     process: type[ProcessSettings], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -45,9 +64,8 @@ def test_every_variable_on_the_page_is_one_that_is_read(
     assert len(variables) == len(process.model_fields) - 1 + len(S3Settings.model_fields)
     for variable in variables:
         monkeypatch.setenv(variable, "{}")  # which few settings take
-    load = load_coordinator if process is CoordinatorSettings else load_worker
     with pytest.raises(InvalidSettingsError) as refused:
-        load(None, {})
+        LOADERS[process](None, {})
     assert not [problem for problem in refused.value.problems if "is no setting" in problem.text]
 
 

@@ -39,6 +39,7 @@ CREW = {
     "scan": next(command for command in COMMANDS if command.startswith(".venv/bin/quarterdeck scan ")),
     "import": ".venv/bin/quarterdeck import metrics.om",
     "query": next(command for command in COMMANDS if command.startswith(".venv/bin/quarterdeck query ")),
+    "search": next(command for command in COMMANDS if command.startswith(".venv/bin/quarterdeck search ")),
     "curl": next(command for command in COMMANDS if command.startswith("curl ")),
     "coordinator": "quarterdeck coordinator --config crew.yaml",
     "worker": "quarterdeck worker --join coordinator.example:7071 --config crew.yaml",
@@ -118,6 +119,9 @@ def test_the_crew_of_the_pages_can_be_started_and_asked(tmp_path: Path) -> None:
         rows = _output(shlex.split(curl), tmp_path, environment).splitlines()
         assert len(rows) == 20
         assert {json.loads(row)["status"] for row in rows} == {500}
+        _write_log_lines(tmp_path / "logs" / "app.ndjson")
+        found = _output([QUARTERDECK, *shlex.split(CREW["search"])[1:]], tmp_path, environment).splitlines()
+        assert [json.loads(line) for line in found] == [{"host": "a", "count": 5}, {"host": "b", "count": 5}]
 
 
 def test_the_processes_of_the_pages_can_be_started_with_one_file(tmp_path: Path) -> None:
@@ -137,6 +141,16 @@ def _write_logs(folder: Path) -> None:
         rows = duckdb.sql("select i as id, case when i % 10 = 0 then 500 else 200 end as status from range(100) t(i)")
         assert rows is not None
         rows.write_parquet(str(folder / f"{number}.parquet"))
+
+
+def _write_log_lines(path: Path) -> None:
+    records = [
+        {"ts": f"2026-11-01T00:00:{number:02}Z", "level": level, "host": "ab"[number % 2], "msg": f"{number} {said}"}
+        for number in range(10)
+        for level in ("info", "error")
+        for said in ("Timed out", "done")
+    ]
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
 
 
 def _write_metrics(path: Path) -> None:

@@ -145,13 +145,30 @@ class Member:
         return self._door.at(self.http)
 
 
-class Coordinator(Member):
+class Recruiter(Member):
+    """A process that has a pool of workers: a recruiter by itself, or a coordinator."""
+
     def stay(self) -> Self:
         """Where it was is where it will be when it is started again."""
-        ports = {"http_port": urlsplit(self.http).port, "control_port": self.control.rpartition(":")[2]}
-        for name, port in ports.items():
-            with contextlib.suppress(ValueError):
-                self.arguments[self.arguments.index(f"{name}=0")] = f"{name}={port}"
+        self._keep_port("http_port", urlsplit(self.http).port)
+        return self
+
+    def _keep_port(self, name: str, port: object) -> None:
+        with contextlib.suppress(ValueError):
+            self.arguments[self.arguments.index(f"{name}=0")] = f"{name}={port}"
+
+    def free(self) -> int:
+        """How many workers are in its pool."""
+        return int(self.door.get("/recruiter/stats")["len_free_pool"])
+
+    def wait_free(self, number: int, within_s: float = PATIENCE_S) -> None:
+        until(lambda: self.free() == number, f"{number} workers are free at {self.name}", within_s)
+
+
+class Coordinator(Recruiter):
+    def stay(self) -> Self:
+        super().stay()
+        self._keep_port("control_port", self.control.rpartition(":")[2])
         return self
 
     def workers(self) -> dict[str, Document]:
@@ -236,6 +253,11 @@ class Crew:
             "coordinator", name, self.folder, [*arguments, *_set(settings)], self._read_end, self._door
         )
         return self._begin(member)
+
+    def recruiter(self, name: str = "recruiter", **settings: object) -> Recruiter:
+        """Starts one that is nothing else, on a free port."""
+        arguments = _set({"http_port": 0, **settings})
+        return self._begin(Recruiter("recruiter", name, self.folder, arguments, self._read_end, self._door))
 
     def worker(self, name: str, *arguments: str, join: Iterable[str] = (), **settings: object) -> Worker:
         """Starts one that joins the coordinators at these addresses. Its name is its id."""

@@ -7,7 +7,7 @@ import socket
 import ssl
 from collections.abc import Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
@@ -71,6 +71,23 @@ class Door:
     def get(self, path: str) -> Any:
         return json.loads(self.ask("GET", path))
 
+    def post(self, path: str, document: object, **headers: str) -> Any:
+        """The JSON of the answer, or None where it has no body."""
+        with self.posted(path, document, **headers) as connection:
+            body, _ = _read(connection)
+        return json.loads(body) if body else None
+
+    @contextmanager
+    def posted(self, path: str, document: object, **headers: str) -> "Generator[http.client.HTTPConnection]":
+        """The request is sent, nothing of the answer is read; the connection is closed at the end of the block."""
+        body = document if isinstance(document, bytes) else json.dumps(document).encode()
+        connection = self.connect()
+        try:
+            connection.request("POST", path, body, {"Content-Type": "application/json", **self.headers(), **headers})
+            yield connection
+        finally:
+            hang_up(connection)
+
     def metrics(self) -> Figures:
         figures: Figures = {}
         for family in text_string_to_metric_families(self.ask("GET", "/metrics").decode()):
@@ -89,15 +106,9 @@ class Door:
             body, query_id = _read(connection)
         return Answer(query_id, _table(body, scan.form))
 
-    @contextmanager
-    def begun(self, scan: "Scan") -> "Generator[http.client.HTTPConnection]":
-        """The request is sent, nothing of the answer is read; the connection is closed at the end of the block."""
-        connection = self.connect()
-        try:
-            connection.request("POST", "/v1/scan", scan.body(), headers=self.headers() | scan.headers())
-            yield connection
-        finally:
-            hang_up(connection)
+    def begun(self, scan: "Scan") -> AbstractContextManager[http.client.HTTPConnection]:
+        """As `posted`, for a scan."""
+        return self.posted("/v1/scan", scan.body(), **scan.headers())
 
     @contextmanager
     def asked(self, scan: "Scan") -> "Generator[Future[Answer]]":

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.http.server import HttpServer
-from tests.http.asked import Run, Slow, connected, connections_of, listener_of, served, text_app
+from tests.http.asked import Run, Slow, connected, connections_of, listener_of, served, text_app, until
 
 
 def test_a_started_server_answers_at_its_port(run: Run) -> None:
@@ -172,6 +172,21 @@ def test_stopping_closes_idle_connections_at_once(run: Run) -> None:
             assert await fresh.rest() == b""
 
     run(asyncio.wait_for(test(), 10))
+
+
+def test_requests_that_are_not_answered_yet_are_counted(run: Run) -> None:
+    async def test() -> None:
+        slow = Slow()
+        async with served(slow) as server, connected(server) as client:
+            assert server.open_requests == 0
+            client.get("/")
+            await slow.wait_begun()
+            assert server.open_requests == 1
+            slow.go_on.set()
+            await client.answer()
+            await until(lambda: server.open_requests == 0)
+
+    run(test())
 
 
 def test_stopping_lets_a_running_request_finish(run: Run) -> None:

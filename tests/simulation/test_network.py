@@ -223,7 +223,7 @@ async def test_connections_that_both_ends_closed_are_forgotten(network: Simulate
         await received(far)
         far.close()
         await asyncio.sleep(0.1)
-    assert not network._connections  # pyright: ignore[reportPrivateUsage]
+    assert not network.connections
 
 
 @on_network

@@ -3,6 +3,7 @@
 import multiprocessing.resource_tracker
 from collections import Counter
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from itertools import count
 
 import pytest
@@ -10,7 +11,8 @@ import pytest
 from quarterdeck.core.workcoord.coordinator.tables import WORK_TABLE, WORKER_TABLE, WorkState, WorkTrigger
 from quarterdeck.core.workcoord.worker.tables import ATTEMPT_TABLE, AttemptState, AttemptTrigger
 from quarterdeck.simulation import runner
-from quarterdeck.simulation.runner import Failure, Summary, all_moves, run_seeds
+from quarterdeck.simulation.dramas import CREW
+from quarterdeck.simulation.runner import Failure, Summary, run_seeds
 from quarterdeck.simulation.scenario import Scenario, generate
 from quarterdeck.simulation.trace import Trace
 from quarterdeck.simulation.world import Outcome
@@ -39,7 +41,7 @@ def broken_seeds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     def play(scenario: Scenario) -> Outcome:
         return outcome_of(scenario, "boom" if scenario.seed in broken else None)
 
-    monkeypatch.setattr(runner, "play", play)
+    monkeypatch.setattr(runner, "CREW", replace(CREW, play=play))
     return broken
 
 
@@ -64,15 +66,15 @@ def test_summaries_add_up() -> None:
 
 def test_what_was_not_met_is_named() -> None:
     summary = Summary()
-    assert summary.unmet_moves() == all_moves()
+    assert summary.unmet_moves() == CREW.moves()
     summary.add(outcome_of(generate(1)))
     met = {"work: pending, assign", "attempt: queued, start"}
-    assert set(all_moves()) - set(summary.unmet_moves()) == met
+    assert set(CREW.moves()) - set(summary.unmet_moves()) == met
     assert summary.unmet_faults(("crash", "pause")) == ["pause"]
 
 
 def test_every_entry_of_the_tables_has_a_name_of_its_own() -> None:
-    names = all_moves()
+    names = CREW.moves()
     assert len(names) == len(set(names)) == len(list(WORK_TABLE)) + len(list(WORKER_TABLE)) + len(list(ATTEMPT_TABLE))
 
 
@@ -107,7 +109,7 @@ def test_no_seeds_are_no_failure() -> None:
 def test_it_takes_as_many_processes_as_there_are_cores_unless_told(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
 
-    def parts(seeds: Iterator[int], kinds: Collection[str], jobs: int) -> Iterator[Summary]:
+    def parts(seeds: Iterator[int], kinds: Collection[str], jobs: int, drama: object) -> Iterator[Summary]:
         asked.append(jobs)
         return iter(())
 

@@ -128,6 +128,41 @@ def test_a_pattern_that_finds_nothing_is_an_error_that_names_it(
     assert "check the spelling" in error.next_step
 
 
+@pytest.mark.parametrize("start, end", [(0, 10), (0, 1), (3, 7), (9, 10), (5, 5), (10, 10)])
+def test_a_range_of_an_object_is_read(stores: ObjectStores, place: Place, start: int, end: int) -> None:
+    place.put("a.ndjson", b"0123456789")
+    (ref,) = find(stores, f"{place.url}/a.ndjson")
+    assert asyncio.run(stores.read_range(ref, start, end)) == b"0123456789"[start:end]
+
+
+@pytest.mark.parametrize("start, end", [(-1, 3), (4, 3), (0, 11), (11, 11)])
+def test_a_range_that_an_object_has_not_is_the_callers_mistake(
+    stores: ObjectStores, place: Place, start: int, end: int
+) -> None:
+    ref = ObjectRef(f"{place.url}/a.ndjson", 10, "")
+    with pytest.raises(ValueError, match="has 10 bytes"):
+        asyncio.run(stores.read_range(ref, start, end))
+
+
+@pytest.mark.parametrize("data", [b"9876543210", b"0123456789+"])
+def test_a_range_of_an_object_that_has_changed_is_not_read(stores: ObjectStores, place: Place, data: bytes) -> None:
+    place.put("a.ndjson", b"0123456789")
+    (ref,) = find(stores, f"{place.url}/a.ndjson")
+    place.put("a.ndjson", data)
+    if isinstance(place, Folder):
+        os.utime(place.path / "a.ndjson", (1, 1))
+    error = error_of(lambda: asyncio.run(stores.read_range(ref, 0, 5)))
+    assert "it has changed since it was listed" in error.why
+    assert not error.retryable
+
+
+def test_a_range_of_an_object_that_is_gone_is_not_read(stores: ObjectStores, place: Place) -> None:
+    place.put("a.ndjson", b"0123456789")
+    (ref,) = find(stores, f"{place.url}/a.ndjson")
+    place.delete("a.ndjson")
+    assert error_of(lambda: asyncio.run(stores.read_range(ref, 0, 5))).code is ErrorCode.NOT_FOUND
+
+
 @pytest.mark.parametrize("key", ["../a.parquet", "x/../a.parquet", "x/..", "*/../a.parquet"])
 def test_a_name_that_climbs_out_is_refused(stores: ObjectStores, place: Place, key: str) -> None:
     place.put("a.parquet", b"data")

@@ -73,6 +73,7 @@ def test_an_object_is_downloaded_once_and_found_after_that(tmp_path: Path) -> No
         for _ in range(3):
             assert await cached.read(ref) == parquet.looks_like_parquet(300)
         assert cached.shop.deliveries == [ref.url]
+        assert cached.cache.received_bytes == 300
         assert (cached.cache.hits, cached.cache.misses) == (2, 1)
         ((seconds, size_bytes),) = cached.downloads
         assert 0 <= seconds < 10
@@ -273,6 +274,34 @@ def test_what_is_no_parquet_file_is_not_kept(tmp_path: Path, data: bytes) -> Non
         assert caught.value.code is ErrorCode.WORK_FAILED
         assert ref.url in caught.value.what
         assert cached.files() == []
+
+    run(test)
+
+
+def test_something_else_than_parquet_is_kept_for_who_says_so(tmp_path: Path) -> None:
+    async def test() -> None:
+        cached = Cached(tmp_path)
+        ref = cached.shop.stock("a.ndjson.gz", data=b"not parquet at all")
+        for _ in range(2):
+            async with cached.cache.open(ref, is_parquet=False) as path:
+                assert path.read_bytes() == b"not parquet at all"
+        assert cached.shop.deliveries == [ref.url]
+
+    run(test)
+
+
+def test_a_local_file_that_is_something_else_is_used_where_it_is_unless_it_has_changed(tmp_path: Path) -> None:
+    async def test() -> None:
+        cached = Cached(tmp_path)
+        file = tmp_path / "a.ndjson.gz"
+        file.write_bytes(b"not parquet at all")
+        ref = await ObjectStores().head(str(file))
+        async with cached.cache.open(ref, is_parquet=False) as path:
+            assert path == file
+        file.write_bytes(b"something else")
+        with pytest.raises(QuarterdeckError, match="has changed"):
+            async with cached.cache.open(ref, is_parquet=False):
+                pass
 
     run(test)
 

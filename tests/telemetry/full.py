@@ -1,7 +1,7 @@
 """Figures of a process in which everything has another number, so that a mix-up shows."""
 
 from quarterdeck.core.workcoord.coordinator.tables import WorkerState, WorkState
-from quarterdeck.telemetry.metrics import CoordinatorFigures, Rejection, WorkerFigures
+from quarterdeck.telemetry.metrics import CoordinatorFigures, RecruiterFigures, Rejection, SearchFigures, WorkerFigures
 
 
 def coordinator_figures() -> CoordinatorFigures:
@@ -50,4 +50,30 @@ def worker_figures() -> WorkerFigures:
         cache_misses=45,
         served_bytes=7003,
         drops_failed=46,
+        reserved=True,
+        searches=47,
+        searches_broken=48,
+        recruit_failures=49,
+        abandoned=50,
     )
+
+
+def recruiter_figures() -> RecruiterFigures:
+    return RecruiterFigures(
+        free_workers=51,
+        nodes=52,
+        reserved_workers=53,
+        registrations=54,
+        registrations_superseded=55,
+        recruits=56,
+        workers_asked=57,
+        workers_granted=58,
+        workers_short=59,
+        free_by_node={"rack1": 60, "rack2": 61},
+        granted_by_node={"rack1": 62},
+        rejections={Rejection.HTTP_TOKEN: 7006},
+    )
+
+
+def search_figures() -> SearchFigures:
+    return SearchFigures(running=70)

@@ -1,4 +1,4 @@
-"""The two processes measure what they must, under names that follow Prometheus' rules, with labels from closed sets."""
+"""The processes measure what they must, under names that follow Prometheus' rules, with labels from closed sets."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -24,6 +24,8 @@ from quarterdeck.telemetry.metrics import (
     CoordinatorMetrics,
     DisconnectReason,
     ReassignmentReason,
+    RecruiterFigures,
+    RecruiterMetrics,
     RemovalReason,
     WorkerFigures,
     WorkerMetrics,
@@ -31,11 +33,12 @@ from quarterdeck.telemetry.metrics import (
     exemplar,
 )
 from quarterdeck.telemetry.metrics.families import Families
+from quarterdeck.telemetry.metrics.figures import MOST_VALUES
 from quarterdeck.telemetry.metrics.series import Counter, Histogram
-from tests.telemetry.full import coordinator_figures, worker_figures
+from tests.telemetry.full import coordinator_figures, recruiter_figures, worker_figures
 from tests.telemetry.scrape import Line, scrape, value
 
-COORDINATOR, WORKER = "quarterdeck_coordinator", "quarterdeck_worker"
+COORDINATOR, WORKER, RECRUITER = "quarterdeck_coordinator", "quarterdeck_worker", "quarterdeck_recruiter"
 
 REQUIRED = {
     # Control stream
@@ -73,6 +76,17 @@ REQUIRED = {
     "time-to-first-result": f"{COORDINATOR}_first_result_seconds_bucket",
     "error rate by reason": f"{COORDINATOR}_query_errors_total",
     "error rate by reason, divided by": f"{COORDINATOR}_query_seconds_count",
+    # Recruiting
+    "free workers": f"{RECRUITER}_free_workers",
+    "nodes": f"{RECRUITER}_nodes",
+    "reserved workers": f"{RECRUITER}_reserved_workers",
+    "workers asked for": f"{RECRUITER}_workers_asked_total",
+    "workers granted": f"{RECRUITER}_workers_granted_total",
+    "workers asked for and not there": f"{RECRUITER}_workers_short_total",
+    "registrations": f"{RECRUITER}_registrations_total",
+    "time in the pool": f"{RECRUITER}_worker_wait_seconds_bucket",
+    "free workers by node": f"{RECRUITER}_node_free_workers",
+    "workers granted by node": f"{RECRUITER}_node_workers_granted_total",
     # What operators expect beside
     "build": "quarterdeck_build_info",
     "memory": "process_resident_memory_bytes",
@@ -107,10 +121,17 @@ def _worker() -> tuple[CollectorRegistry, WorkerMetrics]:
     return registry, metrics
 
 
+def _recruiter() -> tuple[CollectorRegistry, RecruiterMetrics]:
+    registry = new_registry()
+    metrics = RecruiterMetrics(registry)
+    metrics.read_figures_from(recruiter_figures)
+    return registry, metrics
+
+
 @cache
 def _lines() -> list[Line]:
-    """Of both processes, before anything has happened."""
-    return [*scrape(_coordinator()[0]), *scrape(_worker()[0])]
+    """Of all processes, before anything has happened."""
+    return [*scrape(_coordinator()[0]), *scrape(_worker()[0]), *scrape(_recruiter()[0])]
 
 
 def _ours() -> list[Line]:
@@ -269,13 +290,16 @@ def test_a_registry_is_for_one_process() -> None:
         WorkerMetrics(registry)
 
 
-@pytest.mark.parametrize("figures", [coordinator_figures(), worker_figures()], ids=["coordinator", "worker"])
-def test_every_figure_is_exposed(figures: CoordinatorFigures | WorkerFigures) -> None:
+@pytest.mark.parametrize(
+    "figures, prefix",
+    [(coordinator_figures(), COORDINATOR), (worker_figures(), WORKER), (recruiter_figures(), RECRUITER)],
+    ids=["coordinator", "worker", "recruiter"],
+)
+def test_every_figure_is_exposed(figures: CoordinatorFigures | WorkerFigures | RecruiterFigures, prefix: str) -> None:
     """All figures are different numbers, so each must be found in the scrape; the two states are 0 and 1."""
-    prefix = COORDINATOR if isinstance(figures, CoordinatorFigures) else WORKER
     shown = {line.value for line in _lines() if line.name.startswith(prefix)}
     for field in fields(figures):
-        given = cast("float | Mapping[StrEnum, float]", getattr(figures, field.name))
+        given = cast("float | Mapping[str, float]", getattr(figures, field.name))
         assert set(given.values() if isinstance(given, Mapping) else [given]) <= shown, field.name
 
 
@@ -293,6 +317,24 @@ def test_figures_stand_under_the_right_names() -> None:
     assert value(worker, f"{WORKER}_parquet_cache_bytes") == 37
     assert value(worker, f"{WORKER}_disk_free_bytes") == 39
     assert value(worker, f"{WORKER}_parquet_cache_lookups_total", result="miss") == 45
+
+
+def test_a_label_whose_values_come_and_go_has_those_of_the_moment() -> None:
+    registry, metrics = _recruiter()
+    assert value(registry, f"{RECRUITER}_node_free_workers", node="rack1") == 60
+    assert value(registry, f"{RECRUITER}_node_free_workers", node="rack2") == 61
+    assert value(registry, f"{RECRUITER}_node_workers_granted_total", node="rack1") == 62
+    metrics.read_figures_from(lambda: replace(recruiter_figures(), free_by_node={'quoted "rack"': 63}))
+    assert value(registry, f"{RECRUITER}_node_free_workers", node='quoted "rack"') == 63
+    assert len([line for line in scrape(registry) if line.name == f"{RECRUITER}_node_free_workers"]) == 1
+
+
+def test_of_very_many_values_those_with_the_largest_numbers_are_exposed() -> None:
+    registry, metrics = _recruiter()
+    many = {f"n{index}": index for index in range(MOST_VALUES + 5)}
+    metrics.read_figures_from(lambda: replace(recruiter_figures(), free_by_node=many))
+    shown = [line.value for line in scrape(registry) if line.name == f"{RECRUITER}_node_free_workers"]
+    assert sorted(shown) == list(range(5, MOST_VALUES + 5))
 
 
 def test_figures_are_read_anew_at_every_scrape() -> None:
@@ -326,7 +368,7 @@ def test_figures_that_cannot_be_read_cost_only_themselves(caplog: pytest.LogCapt
 
 
 def test_every_metric_has_a_meaning_that_is_a_sentence() -> None:
-    for families in (_coordinator()[1].families, _worker()[1].families):
+    for families in (_coordinator()[1].families, _worker()[1].families, _recruiter()[1].families):
         assert isinstance(families, Families)
         for description in families:
             assert description.meaning.endswith("."), description

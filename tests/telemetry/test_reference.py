@@ -5,19 +5,22 @@ from pathlib import Path
 
 from quarterdeck.telemetry import reference
 from quarterdeck.telemetry.exposition import new_registry
-from quarterdeck.telemetry.metrics import CoordinatorMetrics, WorkerMetrics
+from quarterdeck.telemetry.metrics import CoordinatorMetrics, RecruiterMetrics, SearchMetrics, WorkerMetrics
 from quarterdeck.telemetry.metrics.families import Audience
-from tests.telemetry.full import coordinator_figures, worker_figures
+from tests.telemetry.full import coordinator_figures, recruiter_figures, search_figures, worker_figures
 from tests.telemetry.scrape import scrape
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 
 
 def _exposed() -> set[str]:
-    coordinator, worker = new_registry(), new_registry()
+    coordinator, worker, recruiter = new_registry(), new_registry(), new_registry()
     CoordinatorMetrics(coordinator).read_figures_from(coordinator_figures)
     WorkerMetrics(worker).read_figures_from(worker_figures)
-    return {line.name for line in [*scrape(coordinator), *scrape(worker)] if line.name.startswith("quarterdeck_")}
+    RecruiterMetrics(recruiter).read_figures_from(recruiter_figures)
+    SearchMetrics(recruiter).read_figures_from(search_figures)
+    lines = [*scrape(coordinator), *scrape(worker), *scrape(recruiter)]
+    return {line.name for line in lines if line.name.startswith("quarterdeck_")}
 
 
 def test_the_page_is_the_one_that_is_rendered() -> None:

@@ -35,6 +35,10 @@ class Access:
     authority: Path | None = None
 
 
+class NoCoordinatorError(QuarterdeckError):
+    """Nobody answers at the address."""
+
+
 class Client:
     """One coordinator. Each request has a connection of its own, so any thread may ask."""
 
@@ -166,7 +170,7 @@ class Client:
             raise self._absent(error.strerror or str(error)) from None
 
     def _absent(self, why: str) -> QuarterdeckError:
-        return QuarterdeckError(
+        return NoCoordinatorError(
             ErrorCode.UNAVAILABLE,
             f"no coordinator answers at {self.url}",
             why[:1].lower() + why[1:],

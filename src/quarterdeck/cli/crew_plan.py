@@ -43,6 +43,8 @@ class CrewRequest:
     config: Path | None = None
     settings: Sequence[str] = ()
     """Each NAME=VALUE, for all processes that have the setting, or `worker.NAME=VALUE` for one kind."""
+    keep_back: int = 1
+    """Workers that no log search may have: the first ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +83,10 @@ class CrewPlan:
             arguments += [] if port is None else [name, str(port)]
         return arguments
 
-    def worker_arguments(self, name: str, control: str) -> list[str]:
-        """`control` is where the coordinator is joined."""
-        own = {"worker_id": name, **self._shares(self.worker_names.index(name))}
+    def worker_arguments(self, name: str, control: str, url: str) -> list[str]:
+        """`control` is where the coordinator is joined, `url` where it is asked."""
+        number = self.worker_names.index(name)
+        own = {"worker_id": name, **self._shares(number), **self._recruiting(number, url)}
         arguments = ["worker", "--join", dialled(control), "--http-port", "0"]
         arguments += [*self._given("worker"), *_readable_log(self.worker)]
         return [*arguments, *(word for item in own.items() for word in ("--set", "=".join(map(str, item))))]
@@ -104,6 +107,15 @@ class CrewPlan:
             "memory_bytes": memory_bytes() // self.workers,
         }
         return {name: value for name, value in shares.items() if name not in self.worker.model_fields_set}
+
+    def _recruiting(self, number: int, url: str) -> dict[str, str]:
+        """Where a worker can be recruited, unless somebody has set it. One that was left alone need not be a new
+        process here: it registers again."""
+        already = self.worker.model_fields_set
+        if number < self.request.keep_back:
+            return {"recruiters": ""} if "recruiters" in already else {}
+        given = {"recruiters": url, "leave_when_abandoned": "false"}
+        return {name: value for name, value in given.items() if name not in already}
 
     def _given(self, kind: str) -> Iterator[str]:
         if self.request.config is not None:

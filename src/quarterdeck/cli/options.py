@@ -52,6 +52,24 @@ class RowFormat(StrEnum):
     NDJSON = "ndjson"
 
 
+class SearchFormat(StrEnum):
+    """How `search` shows rows."""
+
+    AUTO = "auto"
+    LINES = "lines"
+    TABLE = "table"
+    NDJSON = "ndjson"
+    CSV = "csv"
+
+
+class SearchOrder(StrEnum):
+    """In which order records come that no stage has ordered."""
+
+    TIME = "time"
+    INPUT = "input"
+    NONE = "none"
+
+
 class MetricsFormat(StrEnum):
     """What `import` reads."""
 

@@ -1,19 +1,28 @@
-"""`quarterdeck coordinator` and `quarterdeck worker`: settings in, a process out.
+"""`quarterdeck coordinator`, `quarterdeck worker` and `quarterdeck recruiter`: settings in, a process out.
 
-Settings are read before anything else is loaded: what is wrong with them is told at once. Neither function returns: the
-end of the process is the end of the program.
+Settings are read before anything else is loaded: what is wrong with them is told at once. No function returns: the end
+of the process is the end of the program.
 """
 
 import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
-from quarterdeck.config import CoordinatorSettings, WorkerSettings, load_coordinator, load_worker
+from quarterdeck.config import (
+    CoordinatorSettings,
+    RecruiterSettings,
+    WorkerSettings,
+    load_coordinator,
+    load_recruiter,
+    load_worker,
+)
 
 if TYPE_CHECKING:
     from quarterdeck.crew.process.guard import Guard
+
+_Settings: TypeAlias = CoordinatorSettings | WorkerSettings | RecruiterSettings
 
 
 def run_coordinator(config: Path | None, flags: Mapping[str, object], lifeline: int | None) -> NoReturn:
@@ -42,7 +51,20 @@ def run_worker(config: Path | None, flags: Mapping[str, object], lifeline: int |
     leave(code)
 
 
-def _begin(settings: CoordinatorSettings | WorkerSettings, role: str) -> None:
+def run_recruiter(config: Path | None, flags: Mapping[str, object], lifeline: int | None) -> NoReturn:
+    settings = load_recruiter(config, flags)
+    _begin(settings, "recruiter")
+    from quarterdeck.crew.process.lifecycle import leave, run_process  # noqa: PLC0415 - see above
+    from quarterdeck.recruiter_process.process import Recruiter  # noqa: PLC0415
+    from quarterdeck.stores.data_folder import DataFolder  # noqa: PLC0415
+
+    with DataFolder(settings.data_dir) as folder:
+        process = Recruiter(settings, folder, _guard(settings))
+        code = run_process(process.run, lifeline)
+    leave(code)
+
+
+def _begin(settings: _Settings, role: str) -> None:
     from quarterdeck.telemetry.logs import configure  # noqa: PLC0415 - see above
     from quarterdeck.telemetry.traces import configure_tracing  # noqa: PLC0415
 
@@ -54,7 +76,7 @@ def _begin(settings: CoordinatorSettings | WorkerSettings, role: str) -> None:
     configure_tracing(f"quarterdeck-{role}")
 
 
-def _guard(settings: CoordinatorSettings | WorkerSettings) -> "Guard":
+def _guard(settings: _Settings) -> "Guard":
     from quarterdeck.crew.process.guard import Guard  # noqa: PLC0415 - see above
 
     return Guard.load(

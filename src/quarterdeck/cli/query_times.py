@@ -80,14 +80,29 @@ def resolve_times(options: TimeOptions, now_s: float, points: int) -> Instant | 
         end_s = now_s if end_s is None else end_s
         start_s = end_s - last_s
     if start_s > end_s:
-        raise QuarterdeckError(
-            ErrorCode.INVALID_ARGUMENT,
-            "the range was not understood",
-            f"it begins {end_s - start_s:g} s after its end".replace("-", ""),
-            "name an earlier --start or a later --end",
-        )
+        raise _backwards(start_s - end_s)
     step_s = choose_step_s(end_s - start_s, points) if options.step is None else parse_length_s("--step", options.step)
     return Range(start_s, end_s, step_s)
+
+
+def resolve_bounds(start: str | None, end: str | None, last: str | None, now_s: float) -> tuple[str | None, str | None]:
+    """The beginning and the end that were meant, in seconds since 1970; None where there is none. What is said to be
+    the last hour has no end, unless one was given.
+
+    >>> resolve_bounds(None, "now-1h", "30m", 10_000), resolve_bounds("now-1h", None, None, 10_000)
+    (('4600', '6400'), ('6400', None))
+    """
+    start_s = None if start is None else parse_time_s("--start", start, now_s)
+    end_s = None if end is None else parse_time_s("--end", end, now_s)
+    if last is not None:
+        last_s = parse_length_s("--last", last)
+        if start_s is None:
+            start_s = (now_s if end_s is None else end_s) - last_s
+        else:
+            end_s = start_s + last_s
+    if start_s is not None and end_s is not None and start_s >= end_s:
+        raise _backwards(start_s - end_s)
+    return None if start_s is None else _shown(start_s, 6), None if end_s is None else _shown(end_s, 6)
 
 
 def choose_step_s(length_s: float, points: int) -> float:
@@ -148,5 +163,14 @@ def _no_length(option: str, why: str) -> QuarterdeckError:
     )
 
 
-def _shown(number_s: float) -> str:
-    return f"{number_s:.3f}".rstrip("0").rstrip(".")
+def _backwards(by_s: float) -> QuarterdeckError:
+    return QuarterdeckError(
+        ErrorCode.INVALID_ARGUMENT,
+        "the range was not understood",
+        f"it begins {by_s:g} s after its end" if by_s else "it ends where it begins",
+        "name an earlier --start or a later --end",
+    )
+
+
+def _shown(number_s: float, digits: int = 3) -> str:
+    return f"{number_s:.{digits}f}".rstrip("0").rstrip(".")

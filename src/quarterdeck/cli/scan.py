@@ -4,7 +4,6 @@ An answer is whole or an error: rows that were printed before something failed a
 exit code that is not 0.
 """
 
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from quarterdeck.cli.client import Access, Client
 from quarterdeck.cli.documents import ask_query
 from quarterdeck.cli.options import RowFormat
 from quarterdeck.cli.scan_stream import ScanStream
+from quarterdeck.cli.sources import absolute
 from quarterdeck.cli.telling import counted, reader_gone
 from quarterdeck.core.errors import QuarterdeckError
 
@@ -133,8 +133,3 @@ def _conclude(client: Client, console: "Console", query_id: str, rows: int, seco
         f"{counted(rows, 'row')} in {seconds:.2f} s",
     )
     console.print(", ".join(figures), style="dim")
-
-
-def absolute(source: str) -> str:
-    """A path as it is seen from anywhere: the coordinator was started in another folder."""
-    return source if "://" in source else os.path.abspath(source)  # noqa: PTH100 - a glob is no path, `..` is

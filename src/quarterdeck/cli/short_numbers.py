@@ -44,3 +44,23 @@ def _prefix_exponent(value: Decimal) -> int:
     """Hundredths have none: 0.05 is easier than 50m."""
     size = value.adjusted() if value else 0
     return 0 if -2 <= size < 0 else size // 3 * 3
+
+
+def short_share(done_bytes: float, total_bytes: float) -> str:
+    """
+    >>> short_share(1.2e9, 3.2e9), short_share(5e6, 3.2e9)
+    ('1.2 of 3.2 GB', '5 MB of 3.2 GB')
+    """
+    done, total = short_bytes(done_bytes), short_bytes(total_bytes)
+    same = done.split(" ")[1] == total.split(" ")[1]
+    return f"{done.split(' ')[0] if same else done} of {total}"
+
+
+def short_bytes(size_bytes: float) -> str:
+    """
+    >>> [short_bytes(size) for size in (0, 999, 1234567, 3.2e9)]
+    ['0 B', '999 B', '1.23 MB', '3.2 GB']
+    """
+    number = short_number(size_bytes, 3)
+    prefix = number[-1] if number[-1].isalpha() else ""
+    return f"{number.removesuffix(prefix)} {prefix}B"

@@ -8,7 +8,7 @@ _ANY_WIDTH = 1_000_000
 
 class StdoutConsole(Console):
     def __init__(self) -> None:
-        super().__init__(highlight=False)
+        super().__init__(highlight=False, emoji=False)
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError

@@ -29,7 +29,7 @@ def tell(error: QuarterdeckError) -> int:
         listed = "".join(f"  - {problem}\n" for problem in problems)
         sys.stderr.write(f"quarterdeck: {error.what}:\n{listed}{error.next_step}\n")
     else:
-        sys.stderr.write(f"quarterdeck: {error}\n")
+        sys.stderr.write(_harmless(f"quarterdeck: {error}\n"))
     return error.row.exit_code
 
 
@@ -48,6 +48,11 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)
+
+
+def _harmless(text: str) -> str:
+    """What others wrote, in its lines."""
+    return "\n".join(map(printable, text.expandtabs(1).split("\n")))
 
 
 def counted(number: int, thing: str, things: str | None = None) -> str:

@@ -85,7 +85,7 @@ class Crew:
                 supervisor.start(
                     name,
                     plan.folder_of(name),
-                    plan.worker_arguments(name, self._control),
+                    plan.worker_arguments(name, self._control, self._url),
                     stop_limit_s=plan.worker_stop_s,
                 )
             return supervisor.wait_up(self._workers(), self._stop.once) and self._wait_joined()
@@ -123,6 +123,7 @@ class Crew:
             f"quarterdeck import METRICS.om{lake}",
             f"quarterdeck query 'count by (__name__) ({{__name__!=\"\"}})'{at}",
             "quarterdeck scan 'select count(*) as n from files' FOLDER --merge 'select sum(n) as n from parts'" + at,
+            f"quarterdeck search 'error | count() by host' LOGS{at}",
             f"quarterdeck worker --join {self._control} --data-dir {plan.request.data_dir / 'one-more'}",
         ):
             say(f"  {command}", markup=False, style="cyan")

@@ -9,7 +9,8 @@ from pydantic_settings import SettingsConfigDict
 
 from quarterdeck.config.conflicts import Conflict, at_most, below
 from quarterdeck.config.host import host_name
-from quarterdeck.config.shared import ProcessSettings
+from quarterdeck.config.search import SearchSettings
+from quarterdeck.config.shared import CrewSettings
 from quarterdeck.config.values import (
     Address,
     Addresses,
@@ -38,7 +39,7 @@ def _segments(settings: Mapping[str, Any]) -> str:
     return str(settings["data_dir"].absolute().parent / "lake" / "segments")
 
 
-class CoordinatorSettings(ProcessSettings):
+class CoordinatorSettings(CrewSettings, SearchSettings):
     """What a coordinator is told."""
 
     model_config = SettingsConfigDict(env_prefix="QUARTERDECK_COORDINATOR_")

@@ -11,6 +11,7 @@ from pydantic_core import ErrorDetails
 from quarterdeck.config.conflicts import Conflict, ConflictError
 from quarterdeck.config.coordinator import CoordinatorSettings
 from quarterdeck.config.problems import InvalidSettingsError, Problem, hint, shown
+from quarterdeck.config.recruiter import RecruiterSettings
 from quarterdeck.config.shared import ProcessSettings
 from quarterdeck.config.sources import Environment, Flags, Names, Section, Source, config_file, merged
 from quarterdeck.config.values import allowed, is_secret
@@ -27,6 +28,11 @@ def load_coordinator(config: Path | None, flags: Mapping[str, object]) -> Coordi
 def load_worker(config: Path | None, flags: Mapping[str, object]) -> WorkerSettings:
     """The settings of a worker; `config` is the file, `flags` are by the names of settings, None for not given."""
     return _load(WorkerSettings, config, flags)
+
+
+def load_recruiter(config: Path | None, flags: Mapping[str, object]) -> RecruiterSettings:
+    """The settings of a recruiter; `config` is the file, `flags` are by the names of settings, None for not given."""
+    return _load(RecruiterSettings, config, flags)
 
 
 def _load(settings: type[SettingsT], config: Path | None, flags: Mapping[str, object]) -> SettingsT:

@@ -12,8 +12,10 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from quarterdeck.config.coordinator import CoordinatorSettings
+from quarterdeck.config.recruiter import RecruiterSettings
 from quarterdeck.config.s3 import S3Settings
-from quarterdeck.config.shared import ProcessSettings
+from quarterdeck.config.search import SearchSettings
+from quarterdeck.config.shared import CrewSettings, ProcessSettings
 from quarterdeck.config.sizes import format_size
 from quarterdeck.config.sources import CONFIG_VARIABLE
 from quarterdeck.config.values import allowed, default_text
@@ -78,19 +80,26 @@ class Row:
 
 def render() -> str:
     """The page."""
-    coordinator, worker = CoordinatorSettings, WorkerSettings
+    coordinator, worker, recruiter = CoordinatorSettings, WorkerSettings, RecruiterSettings
     parts = [_INTRODUCTION]
     parts.append(_table("Coordinator", "Under `coordinator:` in the file.", rows(coordinator)))
     parts.append(_table("Worker", "Under `worker:` in the file.", rows(worker)))
-    parts.append(_table("Both", "Under either; each process has its own.", rows(ProcessSettings, coordinator, worker)))
+    parts.append(_table("Recruiter", "Under `recruiter:` in the file.", rows(recruiter)))
+    both, of_all = rows(CrewSettings, coordinator, worker), rows(ProcessSettings, coordinator, worker, recruiter)
+    parts.append(_table("Coordinator and worker", "Under either; each process has its own.", both))
+    of_roots = rows(SearchSettings, coordinator, recruiter)
+    parts.append(_table("Coordinator and recruiter", "Under either; each process has its own.", of_roots))
+    parts.append(_table("All", "Under any of the three; each process has its own.", of_all))
     about_s3 = "Below `s3:` in the section of the process. " + " ".join((S3Settings.__doc__ or "").split())
-    parts.append(_table("S3", about_s3, _s3_rows(coordinator, worker)))
+    parts.append(_table("S3", about_s3, _s3_rows(coordinator, worker, recruiter)))
     return "\n".join(parts)
 
 
 def rows(model: type[ProcessSettings], *processes: type[ProcessSettings]) -> Iterator[Row]:
     """The settings that a class adds to those of its parent, for each of the processes that have them."""
-    inherited = {} if model is ProcessSettings else ProcessSettings.model_fields
+    inherited = {
+        name for parent in model.__bases__ if issubclass(parent, ProcessSettings) for name in parent.model_fields
+    }
     for name, field in model.model_fields.items():
         if name not in inherited and name != "s3":
             yield _row(name, field, [_prefix(process) + name.upper() for process in processes or (model,)])

@@ -1,4 +1,4 @@
-"""The settings that a coordinator and a worker have in common.
+"""The settings that processes have in common: all of them, and those of the crew.
 
 A settings object holds values and nothing else: made directly, it takes what it is given and reads neither environment
 nor file, so that it means the same everywhere. Reading them is `load`'s affair.
@@ -16,7 +16,7 @@ from quarterdeck.config.values import Allowed, File, LogFormat, LogLevel, Second
 
 
 class ProcessSettings(BaseSettings):
-    """What both kinds of process are told."""
+    """What every kind of process is told."""
 
     model_config = SettingsConfigDict(
         frozen=True,
@@ -54,15 +54,6 @@ class ProcessSettings(BaseSettings):
     """Seconds that ending may take once queries (`shutdown_grace_s`) or works (`drain_max_s`) had their time; then the
     process ends by force. Too low leaves files for the next start to clean up; too high lets an orchestrator lose
     patience and kill it."""
-    discovery_interval_s: Seconds = 5.0
-    """Seconds between two looks at the names in `workers_dns` or `join_dns`. Too low bothers the name server; too high
-    leaves new processes idle and dials gone ones for as long."""
-    reconnect_first_s: Seconds = 0.1
-    """Seconds to wait before the first try to connect again; it doubles with each failure, give or take a quarter. Too
-    low floods a peer that is coming up; too high leaves a worker idle after a hiccup."""
-    reconnect_max_s: Seconds = 5.0
-    """The longest wait between two tries, in seconds. Too low floods a network that is down; too high leaves a peer
-    that is back unused for as long."""
     s3: Annotated[S3Settings, NoDecode, Allowed("settings of its own: endpoint, region and so on")] = S3Settings()
     """How S3 is reached; see below."""
 
@@ -88,7 +79,6 @@ class ProcessSettings(BaseSettings):
         tls = {name: getattr(self, name) for name in ("tls_certificate", "tls_key", "tls_authority")}
         if 0 < sum(path is None for path in tls.values()) < len(tls):
             yield Conflict(tuple(tls), "TLS takes all three files, or none")
-        yield from at_most("reconnect_first_s", self.reconnect_first_s, "reconnect_max_s", self.reconnect_max_s)
         if self.s3.endpoint is not None and self.s3.endpoint.startswith("http://") and not self.s3.allow_http:
             yield Conflict(("s3.endpoint", "s3.allow_http"), "an endpoint without TLS takes s3.allow_http")
         if (self.s3.access_key_id is None) != (self.s3.secret_access_key is None):
@@ -100,3 +90,21 @@ class ProcessSettings(BaseSettings):
         if conflicts:
             raise ConflictError(conflicts)
         return self
+
+
+class CrewSettings(ProcessSettings):
+    """What coordinators and workers are told, who have control streams between them."""
+
+    discovery_interval_s: Seconds = 5.0
+    """Seconds between two looks at the names in `workers_dns` or `join_dns`. Too low bothers the name server; too high
+    leaves new processes idle and dials gone ones for as long."""
+    reconnect_first_s: Seconds = 0.1
+    """Seconds to wait before the first try to connect again; it doubles with each failure, give or take a quarter. Too
+    low floods a peer that is coming up; too high leaves a worker idle after a hiccup."""
+    reconnect_max_s: Seconds = 5.0
+    """The longest wait between two tries, in seconds. Too low floods a network that is down; too high leaves a peer
+    that is back unused for as long."""
+
+    def conflicts(self) -> Iterator[Conflict]:
+        yield from super().conflicts()
+        yield from at_most("reconnect_first_s", self.reconnect_first_s, "reconnect_max_s", self.reconnect_max_s)

@@ -20,7 +20,9 @@ from quarterdeck.config.yaml_file import YamlFile, read_yaml_file
 CONFIG_VARIABLE: Final = "QUARTERDECK_CONFIG"
 """Names the file when no flag does."""
 
-SECTIONS: Final = ("coordinator", "worker")
+SECTIONS: Final = ("coordinator", "worker", "recruiter")
+
+_THERE_ARE: Final = f"{', '.join(SECTIONS[:-1])} and {SECTIONS[-1]}"
 
 Names = tuple[str, ...]
 """A setting: one name, or two for one below another."""
@@ -102,7 +104,7 @@ class Section:
     def of(cls, path: Path, process: str) -> "Section":
         file = read_yaml_file(path)
         problems = [
-            Problem(str(name), f"is no section ({file.place((str(name),))}); there are {' and '.join(SECTIONS)}")
+            Problem(str(name), f"is no section ({file.place((str(name),))}); there are {_THERE_ARE}")
             for name in file.sections
             if name not in SECTIONS
         ]

@@ -55,10 +55,14 @@ _SIZE: Final = BeforeValidator(parse_size)
 _PATH: Final = AfterValidator(_expanded)
 
 Text = Annotated[str, AfterValidator(_not_blank), Allowed("text that is not empty (a number in a file in quotes)")]
+Texts = Annotated[
+    tuple[Text, ...], NoDecode, BeforeValidator(items), Allowed("a list of words, or one text with commas")
+]
 Port = Annotated[int, _NUMBER, Field(ge=0, le=65535), Allowed("a port from 0 to 65535, where 0 takes a free one")]
 Count = Annotated[int, _NUMBER, Field(ge=1), Allowed("a whole number from 1")]
 CountOrZero = Annotated[int, _NUMBER, Field(ge=0), Allowed("a whole number from 0")]
 Seconds = Annotated[float, _NUMBER, Field(gt=0, allow_inf_nan=False), Allowed("seconds, a number above 0")]
+PollSeconds = Annotated[float, _NUMBER, Field(gt=0, le=3600), Allowed("seconds, a number above 0 and at most 3600")]
 SecondsOrZero = Annotated[float, _NUMBER, Field(ge=0, allow_inf_nan=False), Allowed("seconds, a number from 0")]
 Share = Annotated[float, _NUMBER, Field(gt=0, le=1), Allowed("a number above 0 and at most 1")]
 Bytes = Annotated[int, _SIZE, Field(gt=0), Allowed("a size above 0: bytes, or a text such as 512MiB, 10GiB, 2TB")]
@@ -70,6 +74,7 @@ Addresses = Annotated[
     tuple[Address, ...], NoDecode, BeforeValidator(items), Allowed("a list of HOST:PORT, or one text with commas")
 ]
 Url = Annotated[str, BeforeValidator(parse_url), Allowed("a URL such as https://worker-1.example:7072")]
+Urls = Annotated[tuple[Url, ...], NoDecode, BeforeValidator(items), Allowed("a list of URLs, or one text with commas")]
 File = Annotated[Path, _PATH, Allowed("the path of a file")]
 Folder = Annotated[Path, _PATH, Allowed("the path of a folder")]
 Secret = Annotated[SecretStr, Allowed("text; better in an environment variable than in a file")]

@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final
+from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field
 from pydantic_settings import NoDecode, SettingsConfigDict
 
 from quarterdeck.config.conflicts import Conflict, at_most, below
 from quarterdeck.config.host import cores, host_name, memory_bytes
-from quarterdeck.config.shared import ProcessSettings
+from quarterdeck.config.shared import CrewSettings
 from quarterdeck.config.values import (
     Address,
     Addresses,
@@ -20,13 +21,16 @@ from quarterdeck.config.values import (
     CountOrZero,
     Folder,
     Host,
+    PollSeconds,
     Port,
     Seconds,
     SecondsOrZero,
     Share,
     Switch,
     Text,
+    Texts,
     Url,
+    Urls,
     computed,
     items,
 )
@@ -59,7 +63,7 @@ def _duckdb_memory_bytes(settings: Mapping[str, Any]) -> int:
     return max(1, settings["memory_bytes"] // (2 * settings["slots"]))
 
 
-class WorkerSettings(ProcessSettings):
+class WorkerSettings(CrewSettings):
     """What a worker is told."""
 
     model_config = SettingsConfigDict(env_prefix="QUARTERDECK_WORKER_")
@@ -104,6 +108,31 @@ class WorkerSettings(ProcessSettings):
     advertise_url: Url | None = None
     """The URL under which coordinators reach `http_host` and `http_port`; without it, those two as they are. A wrong
     one costs every result: each work is done, cannot be fetched, and fails."""
+    recruiters: Urls = ()
+    """Recruiters where this worker offers itself for log searches while it is idle: coordinators, or a recruiter by
+    itself. With several, each worker has its own first choice, and the others for when that fails. Without any it is
+    never recruited."""
+    recruit_labels: Texts = ()
+    """What log searches this worker is for: those that name one of these, or none. Without any it is for all."""
+    recruit_poll_s: PollSeconds = 30.0
+    """Seconds that a registration is held open. Too low bothers the recruiter; too high lets something between them
+    that closes silent connections do so, which costs a moment in the pool."""
+    recruit_retry_first_s: Seconds = 0.2
+    """Seconds to wait before the first try to register again with a recruiter that failed; each wait is half as long
+    again as the one before, give or take a tenth. Too low floods a recruiter that is coming up; too high leaves it
+    without workers after a hiccup."""
+    recruit_retry_max_s: Seconds = 10.0
+    """The longest wait between two tries to register, in seconds. Too low floods a network that is down; too high
+    leaves a recruiter that is back without workers for as long."""
+    reserved_idle_s: Seconds = 10.0
+    """Seconds that a reserved worker waits for something to search. Too low loses it to a search that plans for long;
+    too high keeps a worker whose search has died from others."""
+    reserved_progress_s: Seconds = 60.0
+    """Seconds after which a search is cut off of which nothing was scanned, nor taken by whoever asked. Too low cuts
+    off clients that are only slow; too high lets one that hangs keep its workers."""
+    leave_when_abandoned: Switch = True
+    """Whether the process ends when it was reserved and nothing came for `reserved_idle_s`: whoever started it starts a
+    fresh one. False, for where nobody would, makes it register again."""
     disk_limit_bytes: Bytes = 20 * 1024**3
     """What results and cache may take on disk together. Too low downloads the same files again and again; too high
     fills the disk for everybody else on it."""
@@ -153,6 +182,12 @@ class WorkerSettings(ProcessSettings):
         yield from at_most("leaf_memory_bytes", self.leaf_memory_bytes, "memory_bytes", self.memory_bytes)
         yield from at_most("sample_memory_bytes", self.sample_memory_bytes, "memory_bytes", self.memory_bytes)
         yield from at_most("duckdb_memory_bytes", self.duckdb_memory_bytes, "memory_bytes", self.memory_bytes)
+        yield from at_most(
+            "recruit_retry_first_s", self.recruit_retry_first_s, "recruit_retry_max_s", self.recruit_retry_max_s
+        )
+        if self.recruiters and urlsplit(self.advertise_url or "").path:
+            rule = "roots reach a worker by host and port: advertise_url must not have a path"
+            yield Conflict(("recruiters", "advertise_url"), rule)
         yield from self._dialling_conflicts()
         if self.http_host in _EVERYWHERE and self.advertise_url is None:
             rule = f"coordinators cannot fetch from {self.http_host}: set advertise_url to what they reach it by"

@@ -57,6 +57,11 @@ from quarterdeck.metrics.stream_routes import stream_router
 from quarterdeck.metrics.tag_routes import tag_router
 from quarterdeck.metrics.text_routes import text_router
 from quarterdeck.metrics.warming import warm_all
+from quarterdeck.recruiter.metering import RecruiterMeter, measured, scaling
+from quarterdeck.recruiter.root.assembly import SearchRoot
+from quarterdeck.recruiter.root.routes import search_router
+from quarterdeck.recruiter.routes import RecruiterRoute, recruiter_router
+from quarterdeck.recruiter.service import OwnRecruiter, RecruiterService
 from quarterdeck.scan.routes import scan_router
 from quarterdeck.scan.service import ScanService
 from quarterdeck.stores.data_folder import DataFolder
@@ -66,7 +71,13 @@ from quarterdeck.stores.disk import DiskBudget, DiskLimits
 from quarterdeck.stores.objects import ObjectStores, S3Options
 from quarterdeck.telemetry.exposition import render
 from quarterdeck.telemetry.logs import get_logger
-from quarterdeck.telemetry.metrics import CoordinatorFigures, CoordinatorMetrics
+from quarterdeck.telemetry.metrics import (
+    CoordinatorFigures,
+    CoordinatorMetrics,
+    RecruiterFigures,
+    RecruiterMetrics,
+    SearchMetrics,
+)
 
 _log = get_logger(__name__)
 
@@ -106,7 +117,7 @@ class Coordinator:
             stall_timeout_s=settings.fetch_stall_timeout_s,
             memory_limit_bytes=settings.fetch_memory_bytes,
             at_once=settings.fetches_at_once,
-            token=None if guard.authorization is None else guard.authorization.removeprefix("Bearer "),
+            token=guard.bare_token,
             ssl=guard.client_context,
             on_begin=self._meter.fetch_began,
             address_of=self._address_of,
@@ -129,6 +140,19 @@ class Coordinator:
             window=Window(settings.window_works, max(1, settings.spool_limit_bytes // _SPOOL_SHARE)),
             wait_limit_s=settings.wait_limit_s,
         )
+        self._recruiter_metrics = RecruiterMetrics(self._registry)
+        self._recruiter = RecruiterService(self._clock, self._ids, RecruiterMeter(self._recruiter_metrics.wait))
+        self._search = SearchRoot(
+            settings,
+            folder.folder("search"),
+            self._objects,
+            self._clock,
+            self._ids,
+            OwnRecruiter(self._recruiter),
+            SearchMetrics(self._registry),
+            token=guard.bare_token,
+            ssl=guard.client_context,
+        )
         self._database = ThreadedDatabase(open_database(settings.database_url))
         self._queries = MetricsService(
             self._driver,
@@ -147,10 +171,12 @@ class Coordinator:
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._database.close)
             stack.callback(self._queries.end)
+            stack.push_async_callback(self._search.close)
             await self._database.upgrade()
             await self._fetcher.start()
             stack.push_async_callback(self._fetcher.close)
             self._metrics.read_figures_from(self._figures)
+            self._recruiter_metrics.read_figures_from(self._recruiter_figures)
             running = asyncio.create_task(self._driver.run(), name="driver")
             stack.push_async_callback(end_task, running)
             control = (settings.control_host, settings.control_port)
@@ -164,11 +190,14 @@ class Coordinator:
             return await self._live(http, signals, forced_end)
 
     async def _live(self, http: HttpServer, signals: StopSignals, forced_end: ForcedEnd) -> int:
-        """Until the first signal; then running queries may finish for a while, and no new ones are taken."""
+        """Until the first signal; then running queries may finish for a while, no new ones are taken, and registered
+        workers are sent to another recruiter."""
         settings = self._settings
         await signals.first.wait()
         self._stopping = True
+        self._recruiter.close()
         self._scans.close()
+        self._search.service.close()
         self._queries.close()
         forced_end.arm(settings.shutdown_grace_s + settings.shutdown_max_s)
         second = asyncio.create_task(signals.second.wait(), name="second signal")
@@ -191,7 +220,8 @@ class Coordinator:
 
     def _is_busy(self) -> bool:
         is_asked = next(self._machine.ledger.queries(), None) is not None
-        return is_asked or bool(self._scans.open_answers) or bool(self._queries.open_answers)
+        answers = self._scans.open_answers + self._queries.open_answers
+        return is_asked or bool(answers) or self._search.service.is_busy
 
     async def _warm_up(self, stack: AsyncExitStack, signals: StopSignals) -> None:
         """In a thread, while scans are served already; queries wait for it."""
@@ -221,17 +251,22 @@ class Coordinator:
             scaling=self._scaling,
         )
         series = SeriesService(self._queries, self._driver, self._ids)
+        recruiting = RecruiterRoute(self._recruiter)
         routers = [
             status_router(self._driver, self._summaries, self._clock, settings.coordinator_id),
             scan_router(self._scans),
+            search_router(self._search.service),
             metrics_router(self._queries, series),
             stream_router(self._queries),
             tag_router(self._queries, series),
             text_router(self._queries),
             prometheus_status_router(self._queries.options, self._missing),
+            recruiter_router(self._recruiter, recruiting),
         ]
         address = (settings.http_host, settings.http_port)
-        return await self._doors.open_http(stack, address, "Quarterdeck", sources, routers=routers)
+        return await self._doors.open_http(
+            stack, address, "Quarterdeck", sources, routers=routers, raw=recruiting.by_path()
+        )
 
     def _address_of(self, worker_id: WorkerId) -> str | None:
         """Where a worker said that its results are, when it registered."""
@@ -260,7 +295,11 @@ class Coordinator:
             "queries_running": self._queries.admission.running,
             "queries_queued": self._queries.admission.depth,
             "oldest_query_age_s": round(self._queries.admission.oldest_s, 3),
+            **scaling(self._recruiter.figures()),
         }
+
+    def _recruiter_figures(self) -> RecruiterFigures:
+        return measured(self._recruiter.figures(), self._doors.rejections())
 
     def _figures(self) -> CoordinatorFigures:
         machine, counters, disk = self._machine, self._machine.counters, self._budget.figures()

@@ -19,6 +19,7 @@ from typing import Final
 import duckdb
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.engines.duckdb_database import open_database
 from quarterdeck.engines.duckdb_errors import ENGINE_ERRORS, translated
 from quarterdeck.engines.scan_file import ScanFile
 
@@ -186,19 +187,7 @@ class Sandboxes:
             old.close()
 
     def _new_database(self) -> duckdb.DuckDBPyConnection:
-        database = duckdb.connect(
-            ":memory:",
-            config={
-                "threads": self._limits.threads,
-                "async_threads": 0,  # they read from the network; for local files there is nothing for them to do
-                "memory_limit": f"{self._limits.memory_limit_bytes} bytes",
-                "temp_directory": "",
-                "autoinstall_known_extensions": False,
-                "autoload_known_extensions": False,
-                "allow_persistent_secrets": False,
-            },
-        )
-        database.execute("SET GLOBAL TimeZone = 'UTC'")  # on every worker a day begins at the same moment
+        database = open_database(threads=self._limits.threads, memory_limit_bytes=self._limits.memory_limit_bytes)
         database.execute("SET parquet_metadata_cache = true")
         # Progress is counted for us to ask for, and not printed.
         database.execute("SET enable_progress_bar_print = false")

@@ -1,4 +1,4 @@
-"""GET over HTTP/1.1 on connections that are kept: small, because a coordinator does it for every work.
+"""GET and POST over HTTP/1.1 on connections that are kept: small, because a coordinator does it for every work.
 
 The answer is read in pieces as the reader takes them; a reader that is slow holds the sender back, and costs memory for
 a few hundred kilobytes. Redirects are not followed, nothing is decoded, and no cookie is kept. A head that is too long
@@ -101,11 +101,31 @@ class HttpClient:
         """The answer, when its head has come. Close it, however that ends."""
         more = "".join(f"{name}: {value}\r\n" for name, value in headers.items()) if headers else ""
         request = f"GET {target} HTTP/1.1\r\nHost: {origin.authority}\r\n{self._headers}{more}\r\n".encode("ascii")
+        return await self._ask(origin, request, self._stall_timeout_s)
+
+    async def post(
+        self,
+        origin: Origin,
+        target: str,
+        body: bytes,
+        headers: Mapping[str, str] | None = None,
+        stall_timeout_s: float | None = None,
+    ) -> "Answer":
+        """As `get`. `stall_timeout_s` is for this answer alone, such as one that is known to take its time; connecting
+        is not meant by it. It is sent once: whether it was heard when the connection breaks, nobody knows."""
+        more = "".join(f"{name}: {value}\r\n" for name, value in headers.items()) if headers else ""
+        head = (
+            f"POST {target} HTTP/1.1\r\nHost: {origin.authority}\r\nContent-Length: {len(body)}\r\n"
+            f"{self._headers}{more}\r\n"
+        ).encode("ascii")
+        return await self._ask(origin, head + body, stall_timeout_s or self._stall_timeout_s)
+
+    async def _ask(self, origin: Origin, request: bytes, stall_timeout_s: float) -> "Answer":
         self.in_use += 1
         connection: _Connection | None = None
         try:
             connection = self._take(origin) or await self._connect(origin)
-            await connection.ask(request)
+            await connection.ask(request, stall_timeout_s)
         except BaseException:
             self.in_use -= 1
             if connection is not None:
@@ -243,8 +263,11 @@ class _Connection(asyncio.Protocol):
         """For another question."""
         return self._error is None and self._complete and self._kept_alive
 
-    async def ask(self, request: bytes) -> None:
+    async def ask(self, request: bytes, stall_timeout_s: float) -> None:
         """Waits for the head of the answer."""
+        if stall_timeout_s != self._stall_timeout_s:
+            self._stall_timeout_s = stall_timeout_s
+            self._stop_looking()  # at what was meant for the question before
         self._asking = True
         self._complete = self._kept_alive = self._head_came = False
         self._head_bytes = 0
@@ -363,6 +386,11 @@ class _Connection(asyncio.Protocol):
         else:
             self._fail(SilentError(f"nothing came for {self._stall_timeout_s:g} s"))
 
+    def _stop_looking(self) -> None:
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
+            self._stall_timer = None
+
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
@@ -371,9 +399,7 @@ class _Connection(asyncio.Protocol):
         """The first reason counts. What had come before can still be read."""
         if self._error is None:
             self._error = error
-            if self._stall_timer is not None:
-                self._stall_timer.cancel()
-                self._stall_timer = None
+            self._stop_looking()
         if self._transport is not None:
             self._transport.abort()
         self._wake()

@@ -125,7 +125,7 @@ async def _answer_own(_request: Request, error: Exception) -> Response:
 
 async def _answer_invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    problems = "; ".join(_problems(error.errors()))
+    problems = validation_problems(error.errors())
     what = f"the request for {request.url.path} cannot be understood"
     return error_response(QuarterdeckError(ErrorCode.INVALID_ARGUMENT, what, problems, "mend it and ask again"))
 
@@ -142,6 +142,11 @@ async def _answer_framework(request: Request, error: Exception) -> Response:
     else:
         told = QuarterdeckError(code, f"{method} {path} was refused", str(error.detail), "change the request")
     return error_response(told, error.status_code, error.headers)
+
+
+def validation_problems(errors: Iterable[Mapping[str, Any]]) -> str:
+    """What pydantic found, for whoever sent it."""
+    return "; ".join(_problems(errors))
 
 
 def _problems(errors: Iterable[Mapping[str, Any]]) -> Iterable[str]:

@@ -76,6 +76,11 @@ class HttpServer:
         """Connections that were not made, mostly for want of a TLS handshake; still known after the stop."""
         return 0 if self._listener is None else self._listener.failed_handshakes
 
+    @property
+    def open_requests(self) -> int:
+        """Requests that have not been answered yet."""
+        return len(self._state.tasks)
+
     async def start(self) -> None:
         """Bind and serve. When this returns, clients can connect."""
         assert not self._is_serving, "the server has started already"

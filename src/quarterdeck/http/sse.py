@@ -4,7 +4,7 @@ It knows no frames: what is sent, and what the sign looks like, is said by who a
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -47,10 +47,12 @@ class EventStream:
 
 
 @asynccontextmanager
-async def event_stream(send: Send, heartbeat: bytes, heartbeat_s: float) -> AsyncGenerator[EventStream]:
+async def event_stream(
+    send: Send, heartbeat: bytes, heartbeat_s: float, headers: Iterable[tuple[bytes, bytes]] = ()
+) -> AsyncGenerator[EventStream]:
     """Begins the response, and ends it after the block. A block that raises leaves it open: whoever serves cuts the
     connection then, so that a part is not taken for the whole."""
-    await send({"type": "http.response.start", "status": 200, "headers": list(HEADERS)})
+    await send({"type": "http.response.start", "status": 200, "headers": [*HEADERS, *headers]})
     stream = EventStream(send, heartbeat, heartbeat_s)
     beating = asyncio.create_task(stream.beat(), name="signs of life")
     try:

@@ -4,11 +4,12 @@ from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
+from quarterdeck.core.carets import line_and_column
 from quarterdeck.core.errors import QuarterdeckError
 from quarterdeck.metrics.api.errors import BadRequest, error_answer
 from quarterdeck.metrics.api.form import first
 from quarterdeck.metrics.descriptions import described
-from quarterdeck.metrics.promql.errors import ParseError, line_and_column
+from quarterdeck.metrics.promql.errors import ParseError
 from quarterdeck.metrics.promql.plan.explain import explain_leaf
 from quarterdeck.metrics.promql.plan.pipeline import plan_query
 from quarterdeck.metrics.promql.syntax.parser import parse

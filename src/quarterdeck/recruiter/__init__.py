@@ -1,1 +1,1 @@
-"""Workers reserved for one long search: the pool, the search language, its engine and the root that divides a search."""
+"""Workers reserved for one caller: the pool, and log search with its language, its engine and its root."""

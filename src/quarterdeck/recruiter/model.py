@@ -6,6 +6,10 @@ Microseconds are since 1970 in UTC. A URL is an absolute path or `s3://`.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
+
+TIME_FIELDS: Final = ("ts", "timestamp", "time", "@timestamp", "_time")
+"""Where the time of a record is looked for, unless somebody says where: the first of these that there is."""
 
 # Recruiting
 

@@ -47,6 +47,10 @@ class WorkerLostError(Exception):
     another's now."""
 
 
+class WorkerNotReachedError(WorkerLostError):
+    """It never had the chunk: no connection came about, or it is not reserved for us. The chunk cannot be blamed."""
+
+
 @dataclass(frozen=True, slots=True)
 class ChunkAnswer:
     """A chunk that was searched to its end."""
@@ -73,4 +77,14 @@ class SearchWorkers(Protocol):
 
     async def release(self, worker: Recruited) -> None:
         """Gives it back; within two seconds, and whatever goes wrong with that is not told."""
+        ...
+
+
+class ChunkSearching(Protocol):
+    """The root's own way to search a chunk, when it has no workers."""
+
+    async def search(
+        self, spec: SearchSpec, chunk: Chunk, *, ask_about: Collection[str], on_progress: Callable[[int], None]
+    ) -> ChunkAnswer:
+        """All of a chunk's answer, or a `QuarterdeckError`. Canceled, it stops soon, and has stopped when it ends."""
         ...

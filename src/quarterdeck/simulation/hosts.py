@@ -21,6 +21,7 @@ from quarterdeck.core.workcoord.worker import events as wev
 from quarterdeck.crew.coordinator import CoordinatorDriver, QueryHandle
 from quarterdeck.crew.ports import ExecutionFailedError, FetchFailedError
 from quarterdeck.crew.worker import WorkerDriver
+from quarterdeck.simulation.host import Host
 from quarterdeck.simulation.process import Process, ProcessState
 from quarterdeck.simulation.watcher import Execution
 
@@ -33,17 +34,6 @@ _STOP_S = 0.02
 """How long an executor takes to stop when it is told to."""
 
 
-class HostClock:
-    """A host's own clock: it may leap."""
-
-    def __init__(self, world: "World") -> None:
-        self._loop = world.loop
-        self.ahead_s = 0.0
-
-    def now(self) -> float:
-        return self._loop.time() + self.ahead_s
-
-
 @dataclass(frozen=True, slots=True)
 class HostDialer:
     world: "World"
@@ -53,40 +43,8 @@ class HostDialer:
         return await self.world.network.dial(self.source, address)
 
 
-class Host:
-    """A machine on which one process runs at a time; it can be started, killed, paused and resumed."""
-
-    def __init__(self, world: "World", name: str) -> None:
-        self.world = world
-        self.name = name
-        self.starts = 0
-        self.clock = HostClock(world)
-        self.process = Process(f"{name}.0")
-        self.process.state = ProcessState.DEAD
-
-    @property
-    def alive(self) -> bool:
-        return self.process.state is not ProcessState.DEAD
-
-    def start(self) -> None:
-        self.starts += 1
-        self.process = Process(f"{self.name}.{self.starts}")
-        self.world.note(f"{self.name} starts, incarnation {self.starts}")
-
-    def kill(self) -> None:
-        """kill -9: what is on its way from it is lost too."""
-        self.world.network.host_died(self.name)
-        self.exit()
-
-    def exit(self) -> None:
-        """The process ends by itself: what it sent last arrives."""
-        self.world.loop.kill(self.process)
-        self.world.network.stop_listening(self.name)
-        self.world.watcher.process_died(self.process)
-
-    def spawn(self, coroutine: Coroutine[None, None, object], name: str) -> None:
-        """Starts something as part of the process."""
-        self.world.loop.spawn(self.process, coroutine, name=f"{self.process.name}: {name}")
+class CrewHost(Host["World"]):
+    """A machine of a crew: connected with others for as long as its process lives."""
 
     def stay_connected(self, hosts: list[str], serve: Callable[[Link], Coroutine[None, None, bool]]) -> None:
         for host in hosts:
@@ -102,7 +60,7 @@ class Host:
         self.world.network.listen(self.name, accept)
 
 
-class WorkerHost(Host):
+class WorkerHost(CrewHost):
     driver: WorkerDriver
     machine: WorkerMachine
 
@@ -111,7 +69,6 @@ class WorkerHost(Host):
         self.artifacts: dict[AttemptId, WorkKey] = {}
         self.corrupt_next = False
         self.accepting = True
-        self.back_after_s = 0.0
 
     def start(self) -> None:
         super().start()
@@ -195,14 +152,13 @@ class SimulatedExecutor:
         self._artifacts.pop(attempt, None)
 
 
-class CoordinatorHost(Host):
+class CoordinatorHost(CrewHost):
     driver: CoordinatorDriver[WorkKey]
     machine: CoordinatorMachine
 
     def __init__(self, world: "World", name: str) -> None:
         super().__init__(world, name)
         self.fence = Fence(0)
-        self.back_after_s = 0.0
 
     @property
     def leads(self) -> bool:

@@ -10,44 +10,47 @@ import random
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
-from quarterdeck.control.link import Envelope, Link, LinkClosedError
+from quarterdeck.control.link import Envelope, LinkClosedError
 from quarterdeck.simulation.loop import SimulatedLoop
+
+MessageT = TypeVar("MessageT")
 
 _LATENCY_S = (0.0002, 0.004)
 _CONNECT_TIMEOUT_S = 2.0
 
 
 @dataclass(slots=True, eq=False)
-class Pipe:
+class Pipe(Generic[MessageT]):
     """One direction of a connection."""
 
     source: str
     target: str
-    receiver: "SimulatedLink"
-    on_the_way: deque[tuple[float, Envelope | None]] = field(default_factory=deque[tuple[float, Envelope | None]])
+    receiver: "SimulatedLink[MessageT]"
+    on_the_way: deque[tuple[float, MessageT | None]] = field(default_factory=deque[tuple[float, MessageT | None]])
     """With the time of arrival; None is the end of the stream."""
     last_arrival: float = 0.0
 
 
-class SimulatedLink:
+class SimulatedLink(Generic[MessageT]):
     """One end of a connection."""
 
-    def __init__(self, network: "SimulatedNetwork", peer: str) -> None:
+    def __init__(self, network: "MessageNetwork[MessageT]", peer: str) -> None:
         self._network = network
         self._peer = peer
-        self.unread: deque[Envelope] = deque()
+        self.unread: deque[MessageT] = deque()
         self._arrived: asyncio.Future[None] | None = None
         self.room: asyncio.Future[None] | None = None
         self.closed: str | None = None
         self._no_more: str | None = None
-        self.pipe: Pipe
+        self.pipe: Pipe[MessageT]
 
     @property
     def peer(self) -> str:
         return self._peer
 
-    async def send(self, envelope: Envelope) -> None:
+    async def send(self, envelope: MessageT) -> None:
         while self.closed is None and self.backlog() >= self._network.window:
             self.room = asyncio.get_running_loop().create_future()
             await self.room
@@ -55,7 +58,7 @@ class SimulatedLink:
             raise LinkClosedError(self.closed)
         self._network.transmit(self.pipe, envelope)
 
-    async def receive(self) -> Envelope:
+    async def receive(self) -> MessageT:
         while not self.unread:
             if self.closed is not None or self._no_more is not None:
                 raise LinkClosedError(self.closed or self._no_more or "")
@@ -75,7 +78,7 @@ class SimulatedLink:
     def backlog(self) -> int:
         return len(self.pipe.on_the_way) + len(self.pipe.receiver.unread)
 
-    def arrive(self, envelope: Envelope | None) -> None:
+    def arrive(self, envelope: MessageT | None) -> None:
         if self.closed is not None:
             return
         if envelope is None:
@@ -99,46 +102,55 @@ def _wake(waiter: "asyncio.Future[None] | None") -> None:
 
 
 @dataclass(slots=True, eq=False)
-class Connection:
+class Connection(Generic[MessageT]):
     dialler: str
     listener: str
-    pipes: tuple[Pipe, Pipe]
+    pipes: tuple[Pipe[MessageT], Pipe[MessageT]]
 
     def between(self, one: str, other: str) -> bool:
         return {self.dialler, self.listener} == {one, other}
 
 
-class SimulatedNetwork:
+@dataclass(frozen=True, slots=True)
+class Trap(Generic[MessageT]):
+    """Waits for a message to lose."""
+
+    source: str
+    is_it: Callable[[MessageT], bool]
+    silently: bool
+
+
+class MessageNetwork(Generic[MessageT]):
     """Hosts have names. A host listens or not; what connects two hosts can be slowed, stalled and broken."""
 
     def __init__(self, loop: SimulatedLoop, chance: random.Random, window: int = 4) -> None:
         self.window = window
         """Envelopes on their way or unread before a sender has to wait. Few, so that senders often do."""
-        self._loop = loop
+        self.loop = loop
         self._chance = chance
         self._context = loop.context_of(None)
-        self._listeners: dict[str, Callable[[Link], None]] = {}
-        self._connections: list[Connection] = []
+        self._listeners: dict[str, Callable[[SimulatedLink[MessageT]], None]] = {}
+        self.connections: list[Connection[MessageT]] = []
         self._blocked: dict[tuple[str, str], int] = {}
         self._slow: dict[str, float] = {}
-        self._traps: list[tuple[str, type[object]]] = []
+        self._traps: list[Trap[MessageT]] = []
         self.lost_replies = 0
 
     # For hosts
 
-    def listen(self, host: str, accept: Callable[[Link], None]) -> None:
+    def listen(self, host: str, accept: Callable[[SimulatedLink[MessageT]], None]) -> None:
         self._listeners[host] = accept
 
-    async def dial(self, source: str, target: str) -> Link:
+    async def dial(self, source: str, target: str) -> SimulatedLink[MessageT]:
         """Makes a connection, or fails as a real one would: refused at once, or timed out."""
         await self.travel(source, target, _CONNECT_TIMEOUT_S)
         await self.travel(target, source, _CONNECT_TIMEOUT_S)
         accept = self._listeners.get(target)
         if accept is None:
             raise LinkClosedError(f"{target} refused the connection")
-        near, far = SimulatedLink(self, target), SimulatedLink(self, source)
+        near, far = SimulatedLink[MessageT](self, target), SimulatedLink[MessageT](self, source)
         near.pipe, far.pipe = Pipe(source, target, far), Pipe(target, source, near)
-        self._connections.append(Connection(source, target, (near.pipe, far.pipe)))
+        self.connections.append(Connection(source, target, (near.pipe, far.pipe)))
         accept(far)
         return near
 
@@ -152,13 +164,13 @@ class SimulatedNetwork:
             await asyncio.sleep(0.25)
             waited_s += 0.25
 
-    def transmit(self, pipe: Pipe, envelope: Envelope | None) -> None:
+    def transmit(self, pipe: Pipe[MessageT], envelope: MessageT | None) -> None:
         if envelope is not None and self._traps and self._springs(pipe, envelope):
             return
-        arrival = max(pipe.last_arrival, self._loop.time() + self.latency_s(pipe.source, pipe.target))
+        arrival = max(pipe.last_arrival, self.loop.time() + self.latency_s(pipe.source, pipe.target))
         pipe.last_arrival = arrival
         pipe.on_the_way.append((arrival, envelope))
-        self._loop.call_at(arrival, self._pump, pipe, context=self._context)
+        self.loop.call_at(arrival, self._pump, pipe, context=self._context)
 
     # For faults
 
@@ -172,7 +184,7 @@ class SimulatedNetwork:
             self._blocked[source, target] = left
             return
         self._blocked.pop((source, target), None)
-        for connection in list(self._connections):
+        for connection in list(self.connections):
             for pipe in connection.pipes:
                 if (pipe.source, pipe.target) == (source, target):
                     self._pump(pipe)
@@ -185,30 +197,34 @@ class SimulatedNetwork:
 
     def cut(self, one: str, other: str, *, known_to: tuple[str, ...]) -> None:
         """Breaks all connections between two hosts. Those not told keep sending into nothing: half-open."""
-        for connection in [c for c in self._connections if c.between(one, other)]:
-            self._connections.remove(connection)
-            for pipe in connection.pipes:
-                pipe.on_the_way.clear()
-                if pipe.target in known_to:
-                    pipe.receiver.shut("the connection broke")
+        for connection in [c for c in self.connections if c.between(one, other)]:
+            self.break_off(connection, known_to)
 
-    def lose_reply(self, source: str, message: type[object]) -> None:
-        """The next such message from this host is lost, and the connection with it: its effect has happened."""
-        self._traps.append((source, message))
+    def break_off(self, connection: Connection[MessageT], known_to: tuple[str, ...]) -> None:
+        self.connections.remove(connection)
+        for pipe in connection.pipes:
+            pipe.on_the_way.clear()
+            if pipe.target in known_to:
+                pipe.receiver.shut("the connection broke")
+
+    def lose_next(self, source: str, is_it: Callable[[MessageT], bool], *, silently: bool = False) -> None:
+        """The next such message from this host is lost, and the connection with it: its effect has happened. Silently,
+        its receiver hears nothing of that."""
+        self._traps.append(Trap(source, is_it, silently))
 
     def stop_listening(self, host: str) -> None:
         self._listeners.pop(host, None)
 
     def host_died(self, host: str) -> None:
         """The operating system closes what the process had open; a peer that cannot be reached does not hear of it."""
-        for connection in [c for c in self._connections if host in (c.dialler, c.listener)]:
-            self._connections.remove(connection)
+        for connection in [c for c in self.connections if host in (c.dialler, c.listener)]:
+            self.connections.remove(connection)
             for pipe in connection.pipes:
                 pipe.on_the_way.clear()
                 if pipe.source == host and not self.is_blocked(host, pipe.target):
                     latency_s = self.latency_s(host, pipe.target)
                     shut = pipe.receiver.shut
-                    self._loop.call_later(latency_s, shut, "the peer died", context=self._context)
+                    self.loop.call_later(latency_s, shut, "the peer died", context=self._context)
                 elif pipe.target == host:
                     pipe.receiver.shut("dead")
 
@@ -228,30 +244,41 @@ class SimulatedNetwork:
         extra_s = slow.get(source, 0.0) + slow.get(target, 0.0) if slow else 0.0
         return low + (high - low) * self._chance.random() + extra_s
 
-    def _pump(self, pipe: Pipe) -> None:
+    def _pump(self, pipe: Pipe[MessageT]) -> None:
         if self._blocked and (pipe.source, pipe.target) in self._blocked:
             return
-        now = self._loop.time()
+        now = self.loop.time()
         while pipe.on_the_way and pipe.on_the_way[0][0] <= now:
             _, envelope = pipe.on_the_way.popleft()
             pipe.receiver.arrive(envelope)
             if envelope is None:
                 self._forget(pipe)
 
-    def _forget(self, pipe: Pipe) -> None:
+    def _forget(self, pipe: Pipe[MessageT]) -> None:
         """One side closed. When the other has too, the connection is no more."""
-        for connection in self._connections:
+        for connection in self.connections:
             if pipe in connection.pipes:
                 if all(p.receiver.closed is not None for p in connection.pipes):
-                    self._connections.remove(connection)
+                    self.connections.remove(connection)
                 return
 
-    def _springs(self, pipe: Pipe, envelope: Envelope) -> bool:
+    def _springs(self, pipe: Pipe[MessageT], envelope: MessageT) -> bool:
         for trap in self._traps:
-            source, message = trap
-            if source == pipe.source and any(isinstance(m, message) for m in envelope.messages):
+            if trap.source == pipe.source and trap.is_it(envelope):
                 self._traps.remove(trap)
                 self.lost_replies += 1
-                self.cut(pipe.source, pipe.target, known_to=(pipe.source, pipe.target))
+                self.lose(pipe, known_to=(pipe.source,) if trap.silently else (pipe.source, pipe.target))
                 return True
         return False
+
+    def lose(self, pipe: Pipe[MessageT], known_to: tuple[str, ...]) -> None:
+        """What goes along with a message that is lost."""
+        self.cut(pipe.source, pipe.target, known_to=known_to)
+
+
+class SimulatedNetwork(MessageNetwork[Envelope]):
+    """The network of a crew: one connection between two hosts, with envelopes."""
+
+    def lose_reply(self, source: str, message: type[object]) -> None:
+        """The next envelope from this host with such a message is lost, and the connection with it."""
+        self.lose_next(source, lambda envelope: any(isinstance(m, message) for m in envelope.messages))

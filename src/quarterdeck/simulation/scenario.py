@@ -76,6 +76,17 @@ class Scenario:
     def worker_hosts(self) -> list[str]:
         return [f"w{n}" for n in range(self.workers)]
 
+    def headline(self) -> str:
+        dialling = "coordinators dial" if self.coordinators_dial else "workers dial"
+        return (
+            f"{self.coordinators} coordinators, {self.workers} workers with {self.slots} slots and "
+            f"{self.queue_places} queue places, {dialling}; "
+            f"{self.fragments} fragments, {self.epoch_replicas} epoch replicas"
+        )
+
+    def parts(self) -> tuple[object, ...]:
+        return (*self.queries, *self.faults)
+
     def to_json(self) -> str:
         names = {kind: name for name, kind in FAULTS.items()}
         plain = asdict(self) | {"faults": [{"fault": names[type(f)], **asdict(f)} for f in self.faults]}

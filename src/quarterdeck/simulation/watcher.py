@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from quarterdeck.core.errors import ErrorCode
-from quarterdeck.core.ids import QueryId, WorkId
+from quarterdeck.core.ids import QueryId
 from quarterdeck.core.workcoord.coordinator import CoordinatorMachine
 from quarterdeck.core.workcoord.coordinator import effects as cef
 from quarterdeck.core.workcoord.coordinator import events as cev
@@ -31,20 +31,13 @@ from quarterdeck.simulation.catalog import DURABLE_QUERY
 from quarterdeck.simulation.loop import SimulatedLoop
 from quarterdeck.simulation.process import Process, ProcessState
 from quarterdeck.simulation.trace import Trace
+from quarterdeck.simulation.verdict import Verdict
 
 if TYPE_CHECKING:
     from quarterdeck.simulation.hosts import CoordinatorHost
 
 _TO_AND_FRO = 50
 """So many attempts are not bad luck. Failures are limited, and so are the times a worker can drain under a work."""
-
-
-class Violation(Exception):
-    """A promise was broken."""
-
-    def __init__(self, message: str, work_id: WorkId | None = None) -> None:
-        super().__init__(message)
-        self.work_id = work_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +47,9 @@ class Execution:
     attempt: AttemptId
 
 
-class Watcher:
+class Watcher(Verdict):
     def __init__(self, loop: SimulatedLoop, trace: Trace) -> None:
+        super().__init__()
         self._loop = loop
         self.trace = trace
         self.owners: dict[QueryId, CoordinatorHost] = {}
@@ -66,18 +60,6 @@ class Watcher:
         self.executions: dict[WorkKey, list[Execution]] = {}
         self._withdrawn: set[WorkKey] = set()
         self._closing: dict[CoordinatorHost, set[AttemptId]] = {}
-        self.found: Violation | None = None
-        """The first broken promise. It ends the run, even if the code it came up in swallows it."""
-
-    def violated(self, message: str, work_id: WorkId | None = None) -> Violation:
-        """A promise was broken: raise what this returns."""
-        violation = Violation(message, work_id)
-        self.found = self.found or violation
-        return violation
-
-    def stop_if_violated(self) -> None:
-        if self.found is not None:
-            raise self.found
 
     # Steps of the machines
 

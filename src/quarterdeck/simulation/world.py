@@ -3,9 +3,8 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import assert_never
+from typing import Any, TypeAlias, assert_never
 
 from quarterdeck.core.ids import LeafId, QueryId, WorkerId, WorkId
 from quarterdeck.core.workcoord import policies
@@ -18,13 +17,19 @@ from quarterdeck.crew.coordinator import QueryHandle
 from quarterdeck.simulation import faults as f
 from quarterdeck.simulation.catalog import DURABLE_QUERY, Catalog
 from quarterdeck.simulation.failures import SimulationFailure
-from quarterdeck.simulation.hosts import CoordinatorHost, Host, WorkerHost, query_id_for, seeded
+from quarterdeck.simulation.host import Host
+from quarterdeck.simulation.hosts import CoordinatorHost, CrewHost, WorkerHost, query_id_for, seeded
 from quarterdeck.simulation.loop import SimulatedLoop
 from quarterdeck.simulation.network import SimulatedNetwork
-from quarterdeck.simulation.process import Process, ProcessState
+from quarterdeck.simulation.outcome import PlayOutcome
+from quarterdeck.simulation.process import Process
 from quarterdeck.simulation.scenario import TROUBLE_S, QueryLoad, Scenario, WorkLoad
+from quarterdeck.simulation.stage import Stage
 from quarterdeck.simulation.trace import Trace
-from quarterdeck.simulation.watcher import Violation, Watcher
+from quarterdeck.simulation.verdict import Violation
+from quarterdeck.simulation.watcher import Watcher
+
+Outcome: TypeAlias = PlayOutcome[Scenario]
 
 _PATIENCE_S = 90.0
 """Virtual time after healing in which everything must have come to its end."""
@@ -38,23 +43,6 @@ _MESSAGE_OF_REPLY = {
     f.Reply.CANCELED: WorkCanceled,
     f.Reply.CREDIT: CreditChanged,
 }
-
-
-@dataclass(slots=True)
-class Outcome:
-    """How a run ended, and what it met on the way."""
-
-    scenario: Scenario
-    trace: Trace
-    violation: str | None = None
-    work_id: WorkId | None = None
-    steps: int = 0
-    """Callbacks run."""
-    virtual_s: float = 0.0
-    works: int = 0
-    moves: Counter[tuple[StrEnum, StrEnum]] = field(default_factory=Counter[tuple[StrEnum, StrEnum]])
-    faults: Counter[str] = field(default_factory=Counter[str])
-    ends: Counter[str] = field(default_factory=Counter[str])
 
 
 def play(scenario: Scenario) -> Outcome:
@@ -77,13 +65,11 @@ def play(scenario: Scenario) -> Outcome:
     return outcome
 
 
-class World:
+class World(Stage[SimulatedNetwork]):
     def __init__(self, scenario: Scenario, loop: SimulatedLoop, trace: Trace) -> None:
+        super().__init__(loop, SimulatedNetwork(loop, seeded(scenario.seed, "network")), trace)
         self.scenario = scenario
-        self.loop = loop
-        self.trace = trace
         self.chance = seeded(scenario.seed, "world")
-        self.network = SimulatedNetwork(loop, seeded(scenario.seed, "network"))
         self.watcher = Watcher(loop, trace)
         self.catalog = Catalog(scenario)
         self.leader = "c0"
@@ -101,8 +87,8 @@ class World:
 
     # For the hosts
 
-    def note(self, text: str) -> None:
-        self.trace.add(self.loop.time(), "----", text)
+    def process_died(self, process: Process) -> None:
+        self.watcher.process_died(process)
 
     def load_of(self, key: WorkKey) -> WorkLoad:
         return self._loads.get(key, _PROBE_LOAD)
@@ -128,20 +114,10 @@ class World:
             raise self.watcher.violated(f"{host.name} exits and leaves {left or list(host.artifacts)}")
         self.exited(host, process)
 
-    def exited(self, host: CoordinatorHost | WorkerHost, process: Process) -> None:
-        """A process ended by itself; it is gone with its last callback, and starts again after a while."""
-        self.loop.call_soon(self._take_away, host, process, context=self.loop.context_of(None))
-
-    def _take_away(self, host: CoordinatorHost | WorkerHost, process: Process) -> None:
-        if host.process is process and host.alive:
-            self._collect_moves(host)
-            host.exit()
-            self._restart_later(host, host.back_after_s)
-
     # The play
 
     async def play(self) -> None:
-        hosts: list[Host] = [*self.coordinators.values(), *self.workers.values()]
+        hosts: list[Host[Any]] = [*self.coordinators.values(), *self.workers.values()]
         for host in hosts:
             host.start()
         tasks = [
@@ -153,7 +129,7 @@ class World:
         await asyncio.sleep(TROUBLE_S)
         for task in tasks:
             await task
-        self._heal(hosts)
+        self.heal(hosts)
         await asyncio.sleep(0.1)  # what was told to processes that were paused is heard first
         await self._until(self._queries_ended, "a query has not ended")
         await self._until(self._not_connected, "not all have found each other again")
@@ -167,7 +143,7 @@ class World:
         outcome.faults = self._met
         outcome.ends = Counter(end.outcome.value for end in self.watcher.ended.values())
         for host in [*self.coordinators.values(), *self.workers.values()]:
-            self._collect_moves(host)
+            self.last_look(host)
         outcome.moves = self._moves
 
     def _spawn(self, coroutine: Coroutine[None, None, None], name: str) -> "asyncio.Task[None]":
@@ -228,29 +204,10 @@ class World:
         self._met[next(name for name, kind in f.FAULTS.items() if kind is type(fault))] += 1
         self.trace.add(self.loop.time(), "----", fault)
         match fault:
-            case f.Crash(_, name, down_s):
-                host = self._host(name)
-                if host.alive:
-                    self._collect_moves(host)
-                    host.kill()
-                    self._restart_later(host, down_s)
-            case f.Pause(_, name, for_s):
-                process = self._host(name).process
-                self.loop.pause(process)
-                await asyncio.sleep(for_s)
-                self.loop.resume(process)
-            case f.Partition(_, source, target, for_s, one_way):
-                await self._partition(source, target, for_s, one_way=one_way)
-            case f.Cut(_, host, other, half_open):
-                self.network.cut(host, other, known_to=(host,) if half_open else (host, other))
+            case f.Crash() | f.Pause() | f.Partition() | f.Cut() | f.SlowPeer() | f.ClockJump():
+                await self.befall(fault)
             case f.LostReply(_, host, reply):
                 self.network.lose_reply(host, _MESSAGE_OF_REPLY[reply])
-            case f.SlowPeer(_, host, for_s, extra_s):
-                self.network.slow(host, extra_s)
-                await asyncio.sleep(for_s)
-                self.network.slow(host, 0.0)
-            case f.ClockJump(_, name, by_s):
-                self._host(name).clock.ahead_s += by_s
             case f.Drain(_, name, by, down_s):
                 self._drain(self.workers[WorkerId(name)], by, down_s)
             case f.Shutdown(_, name, down_s):
@@ -269,14 +226,6 @@ class World:
                 self.workers[WorkerId(name)].corrupt_next = True
             case _:
                 assert_never(fault)
-
-    async def _partition(self, source: str, target: str, for_s: float, *, one_way: bool) -> None:
-        ways = [(source, target)] if one_way else [(source, target), (target, source)]
-        for way in ways:
-            self.network.block(*way)
-        await asyncio.sleep(for_s)
-        for way in ways:
-            self.network.unblock(*way)
 
     def _drain(self, host: WorkerHost, by: str | None, down_s: float) -> None:
         host.back_after_s = down_s
@@ -299,7 +248,7 @@ class World:
     def _hand_over(self, host: CoordinatorHost) -> None:
         self.leader = host.name
         if host.alive:
-            self._collect_moves(host)
+            self.last_look(host)
             host.kill()
             host.start()
 
@@ -316,22 +265,7 @@ class World:
         if host.alive:
             self.loop.call_soon(host.driver.apply, event, context=self.loop.context_of(host.process))
 
-    def _restart_later(self, host: Host, after_s: float) -> None:
-        self.loop.call_later(after_s, self._restart, host, context=self.loop.context_of(None))
-
-    def _restart(self, host: Host) -> None:
-        if not host.alive:
-            host.start()
-
     # Healing
-
-    def _heal(self, hosts: list[Host]) -> None:
-        self.note("everything heals")
-        self.network.heal()
-        for host in hosts:
-            if host.process.state is ProcessState.PAUSED:
-                self.loop.resume(host.process)
-            self._restart(host)
 
     async def _until(self, left: Callable[[], "tuple[str, WorkId | None] | None"], promise: str) -> None:
         deadline = self.loop.time() + _PATIENCE_S
@@ -426,9 +360,9 @@ class World:
 
     # Inside
 
-    def _host(self, name: str) -> Host:
+    def host(self, name: str) -> CrewHost:
         return self.coordinators[name] if name in self.coordinators else self.workers[WorkerId(name)]
 
-    def _collect_moves(self, host: Host) -> None:
+    def last_look(self, host: Host[Any]) -> None:
         if isinstance(host, CoordinatorHost | WorkerHost) and host.starts and host.alive:
             self._moves.update(host.machine.moves)

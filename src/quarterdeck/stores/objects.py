@@ -99,6 +99,28 @@ class ObjectStores:
         if read_bytes != ref.size_bytes:
             raise unreachable(ref.url, f"it ended after {read_bytes} of {ref.size_bytes} bytes")
 
+    async def read_range(self, ref: ObjectRef, start: int, end: int) -> bytes:
+        """Its bytes from `start` to before `end`, of that version, or an error."""
+        if not 0 <= start <= end <= ref.size_bytes:
+            raise ValueError(f"{ref.url} has {ref.size_bytes} bytes, and none from {start} to {end}")
+        if start == end:
+            return b""
+        location = parse_location(ref.url)
+        options: GetOptions = {"range": (start, end)}
+        if ref.version.startswith('"'):
+            options["if_match"] = ref.version
+        with told_with(ref.url):
+            result = await obstore.get_async(self._store(location), _key(location), options=options)
+            if not ref.is_met_by(_ref(location, result.meta)):
+                del result  # else the error would keep it with this frame, and it the connection
+                raise changed(ref.url)
+            data = bytes(await result.bytes_async())
+        if location.bucket is None and not ref.is_met_by(await self.head(ref.url)):
+            raise changed(ref.url)  # a local file may be written to while it is read
+        if len(data) != end - start:
+            raise unreachable(ref.url, f"{len(data)} bytes came instead of {end - start}")
+        return data
+
     async def put(self, url: str, data: bytes) -> None:
         """Writes an object, all of it or nothing; one of the same name is replaced. When this returns it is safe: a
         local file is on the disk, not only in the system's memory."""

@@ -69,6 +69,8 @@ class ParquetCache:
         """How often somebody asked and needed no download of their own."""
         self.misses = 0
         """How many downloads were begun."""
+        self.received_bytes = 0
+        """Of all downloads, as they come: whoever waits for one sees whether it gets on."""
         self._folder: Final = folder
         self._budget: Final = budget
         self._objects: Final = objects
@@ -115,15 +117,16 @@ class ParquetCache:
                     Path(each.path).unlink()
 
     @asynccontextmanager
-    async def open(self, ref: ObjectRef) -> AsyncGenerator[Path]:
-        """Where to read it, for as long as the block lasts."""
+    async def open(self, ref: ObjectRef, *, is_parquet: bool = True) -> AsyncGenerator[Path]:
+        """Where to read it, for as long as the block lasts. Something else than Parquet is kept just the same, only
+        that nobody looks at how it begins and ends."""
         path = self._objects.local_path(ref)
         if path is not None and not self._copy_local:
-            await self._check_in_place(ref, path)
+            await self._check_in_place(ref, path, is_parquet=is_parquet)
             yield path
             return
         key = _key(source_of(ref))
-        pin = self._pin_ready(key) or await self._bring(ref, key)
+        pin = self._pin_ready(key) or await self._bring(ref, key, is_parquet=is_parquet)
         try:
             yield pin.path
         finally:
@@ -135,9 +138,9 @@ class ParquetCache:
             return True
         return _key(source_of(ref)) in self._budget
 
-    async def _check_in_place(self, ref: ObjectRef, path: Path) -> None:
+    async def _check_in_place(self, ref: ObjectRef, path: Path, *, is_parquet: bool) -> None:
         """In a thread when the file has to be read; a second look at what is known costs less than the way there."""
-        if ref in self._seen_in_place:
+        if ref in self._seen_in_place or not is_parquet:
             check_unchanged(ref, path)
             return
         await finish_in_thread(lambda: check_in_place(ref, path))
@@ -161,14 +164,16 @@ class ParquetCache:
 
     # One for all who ask
 
-    async def _bring(self, ref: ObjectRef, key: str) -> Pin:
+    async def _bring(self, ref: ObjectRef, key: str, *, is_parquet: bool) -> Pin:
         """Waits for the object, which somebody else may have asked for already."""
         while (bringing := self._on_their_way.get(key)) is not None and bringing.given_up:
             await bringing.ended.wait()
         is_first = bringing is None
         if bringing is None:
             bringing = self._on_their_way[key] = _Bringing()
-            bringing.task = asyncio.create_task(self._fetch(ref, key, bringing), name=f"bring {ref.url}")
+            bringing.task = asyncio.create_task(
+                self._fetch(ref, key, bringing, is_parquet=is_parquet), name=f"bring {ref.url}"
+            )
         assert bringing.task is not None
         bringing.askers += 1
         try:
@@ -194,11 +199,11 @@ class ParquetCache:
             if not task.cancelled() and task.exception() is None:
                 task.result().release()
 
-    async def _fetch(self, ref: ObjectRef, key: str, bringing: _Bringing) -> Pin:
+    async def _fetch(self, ref: ObjectRef, key: str, bringing: _Bringing, *, is_parquet: bool) -> Pin:
         pin = await self._verify(key)
         if pin is None:
             bringing.downloaded = True
-            pin = await self._download(ref, key)
+            pin = await self._download(ref, key, is_parquet=is_parquet)
         return pin
 
     async def _verify(self, key: str) -> Pin | None:
@@ -225,7 +230,7 @@ class ParquetCache:
         self._unverified.discard(key)  # not before: until then somebody might take it for sound
         return None
 
-    async def _download(self, ref: ObjectRef, key: str) -> Pin:
+    async def _download(self, ref: ObjectRef, key: str, *, is_parquet: bool) -> Pin:
         self.misses += 1
         began_s = time.monotonic()
         path = self._folder / unfinished_name(ref)
@@ -238,11 +243,13 @@ class ParquetCache:
         def append(chunk: bytes) -> None:
             checksum.update(chunk)
             file.write(chunk)
+            self.received_bytes += len(chunk)
 
         def keep() -> Pin:
             if file.size_bytes != ref.size_bytes:
                 raise unreachable(ref.url, f"{file.size_bytes} bytes came instead of {ref.size_bytes}")
-            check_parquet(file.path, ref.url)
+            if is_parquet:
+                check_parquet(file.path, ref.url)
             if ref.checksum not in ("", checksum.hexdigest()):
                 raise not_as_named(ref.url, checksum.hexdigest(), ref.checksum)
             return file.keep_pinned(self._folder / str(CacheFile(source_of(ref), ref.size_bytes, checksum.hexdigest())))

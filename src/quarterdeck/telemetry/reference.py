@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from quarterdeck.telemetry.exposition import new_registry
-from quarterdeck.telemetry.metrics import CoordinatorMetrics, WorkerMetrics
+from quarterdeck.telemetry.metrics import CoordinatorMetrics, RecruiterMetrics, SearchMetrics, WorkerMetrics
 from quarterdeck.telemetry.metrics.families import Audience, Description, Label
 from quarterdeck.telemetry.metrics.process import OF_EVERY_PROCESS
 
@@ -14,8 +14,9 @@ _HEAD = """\
 
 Every process answers `GET /metrics` in Prometheus' text format, or in OpenMetrics for a scraper that asks for it.
 OpenMetrics has exemplars: beside a bucket stand the `query_id` and `work_id` of one observation in it, under which its
-logs and spans are found. Ids are never labels; all label values come from closed sets, so the number of time series of
-a process is fixed.
+logs and spans are found. Ids are never labels; label values come from closed sets, so the number of time series of a
+process is fixed. The exception is `node`, whose values are the nodes of the workers: at most 1,000 of them, those with
+the largest numbers.
 
 Durations are in seconds, sizes in bytes. A total counts from the start of the process. This page is printed by
 `python -m quarterdeck.telemetry.reference`, and a test keeps it equal to the code.
@@ -48,7 +49,11 @@ quarterdeck_coordinator_affinity_assignments_total[5m]))` |
 | How often is a fetched result not what was announced? | `sum(rate(\
 quarterdeck_coordinator_checksum_mismatches_total[5m])) / sum(rate(quarterdeck_coordinator_fetch_seconds_count[5m]))` |
 | Are the workers busy? | `sum(quarterdeck_worker_running_tasks) / sum(quarterdeck_worker_slots)` |
+| How many workers does a log search lose on the way? | `sum(rate(quarterdeck_search_workers_lost_total[5m])) / \
+sum(rate(quarterdeck_search_duration_seconds_count[5m]))` |
 | Does work wait? | `max(quarterdeck_coordinator_oldest_work_age_seconds)` |
+| Which share of the workers that were asked for was there? | `sum(rate(\
+quarterdeck_recruiter_workers_granted_total[5m])) / sum(rate(quarterdeck_recruiter_workers_asked_total[5m]))` |
 """
 
 _STANDARD = """\
@@ -57,9 +62,19 @@ Beside these there are prometheus-client's own: `process_resident_memory_bytes`,
 """
 
 
+_RECRUITER = """\
+Of `quarterdeck recruiter`, and of every coordinator, which is a recruiter too.
+"""
+
+_SEARCH = """\
+Of coordinators and of `quarterdeck recruiter`, which are the roots of log searches.
+"""
+
+
 def render() -> str:
     """The page, as Markdown."""
     coordinator, worker = CoordinatorMetrics(new_registry()), WorkerMetrics(new_registry())
+    recruiter, search = RecruiterMetrics(new_registry()), SearchMetrics(new_registry())
     audiences = "".join(f"| {audience} | {who} |\n" for audience, who in _AUDIENCES.items())
     return (
         "\n".join(
@@ -73,6 +88,12 @@ def render() -> str:
                 _table(coordinator.families),
                 "## Worker\n",
                 _table(worker.families),
+                "## Recruiter\n",
+                _RECRUITER,
+                _table(recruiter.families),
+                "## Log search\n",
+                _SEARCH,
+                _table(search.families),
             ]
         ).rstrip("\n")
         + "\n"

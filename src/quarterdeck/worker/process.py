@@ -8,7 +8,7 @@ import asyncio
 import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry
 
@@ -48,6 +48,10 @@ from quarterdeck.telemetry.metrics import WorkerFigures, WorkerMetrics
 from quarterdeck.worker.kinds import Kinds, all_kinds
 from quarterdeck.worker.storage import Storage
 
+if TYPE_CHECKING:
+    from quarterdeck.recruiter.machine.reservation import ReservationMachine
+    from quarterdeck.worker.recruitment import Recruitment
+
 _log = get_logger(__name__)
 
 _DISK_LOOK_S: Final = 1.0
@@ -77,6 +81,7 @@ class Worker:
         self._warm = False
         self._clean = True
         self._doors = Doors(guard)
+        self._recruitment = self._make_recruitment()
 
     async def run(self, signals: StopSignals, forced_end: ForcedEnd) -> int:
         """Lives until it has drained; the exit code."""
@@ -97,6 +102,7 @@ class Worker:
             running = asyncio.create_task(self._driver.run(), name="driver")
             stack.push_async_callback(end_task, running)
             await self._executors.warm_up()
+            alive = [running, *await self._open_recruitment(stack, signals)]
             self._warm = True
             await self._connect(stack, signals)
             settle_memory()
@@ -105,23 +111,30 @@ class Worker:
                 addresses["control"] = join_address(split_address(settings.control_listen)[0], self._doors.control.port)
             self._folder.announce(**addresses)
             _log.info("worker is up", worker_id=self._driver.machine.config.info.worker_id, **addresses)
-            return await self._live(running, signals, forced_end)
+            self._watch_recruitment()
+            return await self._live(alive, signals, forced_end)
 
-    async def _live(self, running: "asyncio.Task[None]", signals: StopSignals, forced_end: ForcedEnd) -> int:
+    async def _live(self, alive: Sequence["asyncio.Task[None]"], signals: StopSignals, forced_end: ForcedEnd) -> int:
+        """`alive` end by themselves when the worker has drained; any of them may be the first to do so."""
         settings = self._settings
         looking = asyncio.create_task(self._watch_disk(), name="watch the disk")
         looking.add_done_callback(lambda done: stop_if_broken(done, signals))
         first = asyncio.create_task(signals.first.wait(), name="first signal")
         second = asyncio.create_task(signals.second.wait(), name="second signal")
         try:
-            await asyncio.wait((running, first), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((*alive, first), return_when=asyncio.FIRST_COMPLETED)
             forced_end.arm(settings.drain_max_s + settings.shutdown_max_s)
             self._driver.drain()
-            await asyncio.wait((running, second), return_when=asyncio.FIRST_COMPLETED)
+            self._watch_recruitment()
+            while left := [task for task in alive if not task.done()]:
+                await asyncio.wait((*left, second), return_when=asyncio.FIRST_COMPLETED)
+                if second.done():
+                    break
             forced_end.arm(settings.shutdown_max_s)
-            if not running.done():
+            if left:
                 return EXIT_HURRIED
-            running.result()
+            for task in alive:
+                task.result()
             return 0 if self._clean else ERROR_TABLE[ErrorCode.DEADLINE_EXCEEDED].exit_code
         finally:
             for task in (looking, first, second):
@@ -170,7 +183,34 @@ class Worker:
             scaling=self._scaling,
         )
         address = (settings.http_host, settings.http_port)
-        await self._doors.open_http(stack, address, "Quarterdeck worker", sources, raw={PATH_PREFIX: self._route})
+        routers = [] if self._recruitment is None else [self._recruitment.router]
+        await self._doors.open_http(
+            stack, address, "Quarterdeck worker", sources, routers=routers, raw={PATH_PREFIX: self._route}
+        )
+
+    def _make_recruitment(self) -> "Recruitment | None":
+        if not self._settings.recruiters:
+            return None
+        from quarterdeck.worker.recruitment import Recruitment  # noqa: PLC0415 - a worker loads what it executes
+
+        return Recruitment(self._settings, self._folder, self._guard)
+
+    async def _open_recruitment(self, stack: AsyncExitStack, signals: StopSignals) -> Sequence["asyncio.Task[None]"]:
+        if self._recruitment is None:
+            return ()
+
+        def set_accepting(accepting: bool) -> None:
+            self._driver.apply(ev.AcceptingChanged(accepting))
+
+        def leave(why: str) -> None:
+            _log.info("the process ends", reason=why)
+            signals.first.set()
+
+        agent = await self._recruitment.open(
+            stack, self._url(), self._storage, self._clock, set_accepting=set_accepting, leave=leave
+        )
+        agent.add_done_callback(lambda done: stop_if_broken(done, signals))
+        return (agent,)
 
     async def _connect(self, stack: AsyncExitStack, signals: StopSignals) -> None:
         """Coordinators are dialled, or dial us; the conversation is the same."""
@@ -198,6 +238,15 @@ class Worker:
         for effect in effects:
             if isinstance(effect, ef.FinishDrain):
                 self._clean = effect.clean
+        if self._warm:
+            self._watch_recruitment()
+
+    def _watch_recruitment(self) -> None:
+        """It may be recruited while it has nothing to do for coordinators."""
+        if self._recruitment is not None:
+            machine = self._driver.machine
+            idle = not machine.busy_slots and not machine.queued
+            self._recruitment.watch(idle=idle, draining=machine.status.draining)
 
     def _result_lost(self, attempt: AttemptId) -> None:
         """The disk budget evicted it, in whichever thread needed the room."""
@@ -237,17 +286,23 @@ class Worker:
         return missing
 
     def _scaling(self) -> Mapping[str, float]:
-        machine = self._driver.machine
+        machine, reservation = self._driver.machine, self._reservation()
         return {
             "queue_depth": machine.queued,
             "slots_busy": machine.busy_slots,
             "slots": machine.config.info.slots,
             "accepting_work": int(machine.status.accepting_work),
+            "reserved": int(reservation is not None and reservation.is_reserved),
+            "searches_in_flight": 0 if reservation is None else reservation.searches,
         }
+
+    def _reservation(self) -> "ReservationMachine | None":
+        return None if self._recruitment is None else self._recruitment.machine
 
     def _figures(self) -> WorkerFigures:
         machine, counters = self._driver.machine, self._driver.machine.counters
         figures, cache, shelf = self._storage.budget.figures(), self._storage.cache, self._shelf
+        reservation = self._reservation()
         return WorkerFigures(
             active_streams=sum(1 for _ in machine.sessions()),
             queue_depth=machine.queued,
@@ -272,6 +327,11 @@ class Worker:
             sample_memory_bytes=0 if shelf is None else shelf.used_bytes,
             sample_hits=0 if shelf is None else shelf.hits,
             sample_misses=0 if shelf is None else shelf.misses,
+            reserved=reservation is not None and reservation.is_reserved,
+            searches=0 if reservation is None else reservation.searches,
+            searches_broken=0 if reservation is None else reservation.counters["searches_broken"],
+            recruit_failures=0 if reservation is None else reservation.failed_registrations,
+            abandoned=0 if reservation is None else reservation.counters["abandoned"],
         )
 
 

@@ -17,6 +17,7 @@ class Storage:
     budget: DiskBudget
     spool: ArtifactSpool
     cache: ParquetCache
+    objects: ObjectStores
 
     @classmethod
     def open(
@@ -45,7 +46,7 @@ class Storage:
         budget.on_evicted = spool.evicted
         spool.recover()
         cache.recover()
-        return cls(budget, spool, cache)
+        return cls(budget, spool, cache, objects)
 
     def use(self) -> DiskUse:
         figures = self.budget.figures()

@@ -3,6 +3,7 @@
 import asyncio
 import fcntl
 import os
+import resource
 import signal
 import sys
 import termios
@@ -18,6 +19,7 @@ from quarterdeck.crew.process.lifecycle import (
     ForcedEnd,
     StopSignals,
     end_task,
+    raise_file_limit,
     stop_if_broken,
 )
 from tests.crew.processes import PATIENCE_S, said, started
@@ -58,6 +60,54 @@ def lifeline() -> Iterator[Lifeline]:
     with os.fdopen(writing, "wb", buffering=0) as held:
         yield Lifeline(reading, held)
     os.close(reading)
+
+
+# Files
+
+
+@pytest.mark.parametrize(
+    "limits, raised",
+    [
+        ((1024, 4096), (4096, 4096)),
+        ((4096, 4096), None),
+        ((1024, resource.RLIM_INFINITY), (1 << 20, resource.RLIM_INFINITY)),
+        ((resource.RLIM_INFINITY, resource.RLIM_INFINITY), None),
+        ((1 << 21, 1 << 22), None),
+    ],
+)
+def test_a_process_may_open_as_many_files_as_its_system_allows(
+    limits: tuple[int, int], raised: tuple[int, int] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[tuple[int, int]] = []
+
+    def getrlimit(which: int) -> tuple[int, int]:
+        return limits
+
+    def setrlimit(which: int, to: tuple[int, int]) -> None:
+        done.append(to)
+
+    monkeypatch.setattr(resource, "getrlimit", getrlimit)
+    monkeypatch.setattr(resource, "setrlimit", setrlimit)
+    raise_file_limit()
+    assert done == ([] if raised is None else [raised])
+
+
+def test_the_limit_is_raised_before_a_process_begins() -> None:
+    script = """
+        import resource
+        from quarterdeck.crew.process.lifecycle import run_process
+
+        async def main(signals, forced_end):
+            print(*resource.getrlimit(resource.RLIMIT_NOFILE), flush=True)
+            return 0
+
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+        run_process(main)
+    """
+    with started(script) as process:
+        soft, hard = map(int, said(process).split())
+        assert soft == min(hard, 1 << 20) > 256
 
 
 # Signals

@@ -1,4 +1,4 @@
-"""Which worker gets a work: strategies behind one port, `Placement`, and the choice of several workers over nodes.
+"""Which worker gets a work: strategies behind one port, `Placement`, and `SpreadPool` for several at once.
 
 A strategy a file. Each capability names the one it wants; the core asks it for every work.
 """
@@ -10,7 +10,7 @@ from quarterdeck.core.placement.capacity import MostFree
 from quarterdeck.core.placement.port import Placement
 from quarterdeck.core.placement.rendezvous import Rendezvous
 from quarterdeck.core.placement.round_robin import RoundRobin
-from quarterdeck.core.placement.spread import spread_over_nodes
+from quarterdeck.core.placement.spread import SpreadPool, choose_from
 
 __all__ = [
     "MostFree",
@@ -18,8 +18,9 @@ __all__ = [
     "PlacementStrategy",
     "Rendezvous",
     "RoundRobin",
+    "SpreadPool",
+    "choose_from",
     "make_placement",
-    "spread_over_nodes",
 ]
 
 

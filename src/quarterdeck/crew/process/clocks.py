@@ -21,3 +21,11 @@ class RandomIds:
 
     def query_id(self) -> QueryId:
         return QueryId(uuid.uuid4().hex)
+
+    def reservation_id(self) -> str:
+        return uuid.uuid4().hex
+
+
+def wall_us() -> int:
+    """The time of day in microseconds since 1970, as this machine believes."""
+    return time.time_ns() // 1000

@@ -70,6 +70,11 @@ class Guard:
         return None if self.token is None else self.token.authorization
 
     @property
+    def bare_token(self) -> str | None:
+        """The same for a client that knows how a token is sent."""
+        return None if self.token is None else self.token.authorization.removeprefix("Bearer ")
+
+    @property
     def admits(self) -> Callable[[str | None], bool] | None:
         """Whether an `Authorization` header is good; None when none is needed."""
         return None if self.token is None else self.token.matches

@@ -31,6 +31,9 @@ EXIT_FORCED: Final = 70
 _LAST_WORDS_S: Final = 1.0
 """How long it may take to log that the end is by force: what hangs may be whoever should read the log."""
 
+_MOST_FILES: Final = 1 << 20
+"""More than one process serves, and what Linux allows by default."""
+
 _GC_THRESHOLDS: Final = (50_000, 20, 100)
 """A full collection with a hundred thousand works alive takes 150 ms, and next to nothing here is a garbage cycle."""
 
@@ -112,6 +115,7 @@ def run_process(main: Callable[[StopSignals, ForcedEnd], Coroutine[Any, Any, int
 
     async def live() -> int:
         gc.set_threshold(*_GC_THRESHOLDS)
+        raise_file_limit()
         with StopSignals(lifeline) as signals:
             return await _until_told_twice(main(signals, ForcedEnd()), signals)
 
@@ -135,6 +139,19 @@ async def _until_told_twice(main: Coroutine[Any, Any, int], signals: StopSignals
     ForcedEnd().arm(_HURRY_S)
     await end_task(running)
     return EXIT_HURRIED
+
+
+def raise_file_limit() -> None:
+    """Lets the process open as many files as its system allows. Many systems begin with 1,024, for programs that cannot
+    cope with more; a recruiter of 5,000 workers has as many connections."""
+    if sys.platform == "win32":
+        return  # which has no such limit
+    import resource  # noqa: PLC0415 - not there on every system
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def leave(code: int) -> NoReturn:

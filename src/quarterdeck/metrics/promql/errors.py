@@ -4,18 +4,9 @@
 to do next as well.
 """
 
+from quarterdeck.core.carets import line_and_column, show_place
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.metrics.promql.syntax.ast import Span
-
-
-def line_and_column(text: str, position: int) -> tuple[int, int]:
-    """The line and column of a character, both counted from 1.
-
-    >>> line_and_column("a +\\n b", 5)
-    (2, 2)
-    """
-    before = text[:position]
-    return before.count("\n") + 1, position - (before.rfind("\n") + 1) + 1
 
 
 class ParseError(QuarterdeckError):
@@ -24,14 +15,12 @@ class ParseError(QuarterdeckError):
     def __init__(self, reason: str, text: str, span: Span) -> None:
         line, column = line_and_column(text, span.start)
         place = f"{line}:{column}" if text else "unknown position"
-        shown = text.split("\n")[line - 1]
-        left = max(0, column - 60)
-        caret = " " * (column - 1 - left) + "^" * max(1, min(span.end - span.start, 80, len(shown) - column + 1))
+        picture = show_place(text, span.start, span.end).replace("\n", "\n  ")
         super().__init__(
             ErrorCode.INVALID_ARGUMENT,
             "the query was not understood",
             f"{place}: parse error: {reason}",
-            f"mend it here:\n  {shown[left : left + 120]}\n  {caret}",
+            f"mend it here:\n  {picture}",
         )
         self.args = (reason, text, span)
         self.reason = f"{place}: parse error: {reason}"

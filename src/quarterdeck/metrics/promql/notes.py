@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from quarterdeck.metrics.promql.errors import line_and_column
+from quarterdeck.core.carets import line_and_column
 from quarterdeck.metrics.promql.floats import show_digits, show_short
 from quarterdeck.metrics.promql.syntax.ast import Span
 

@@ -1,4 +1,5 @@
-"""Metrics: two classes, one for each kind of process, that have everything which the process measures.
+"""Metrics: a class for each kind of process that has everything which the process measures, and one each for the
+recruiter and for log searches, which are a process by themselves or a part of a coordinator.
 
 Something that happens is told when it happens, to a counter or a histogram (`metrics.scheduling.accepted.inc(...)`).
 Something that is, a depth, an age, a size, is read at the scrape from the figures that the process returns
@@ -16,6 +17,9 @@ from quarterdeck.telemetry.metrics.labels import (
     RemovalReason,
     error_code,
 )
+from quarterdeck.telemetry.metrics.process import register_process
+from quarterdeck.telemetry.metrics.recruiter import RecruiterFigures, RecruiterMetrics
+from quarterdeck.telemetry.metrics.searches import SearchFigures, SearchMetrics, SearchOutcome
 from quarterdeck.telemetry.metrics.series import Counter, Histogram
 from quarterdeck.telemetry.metrics.worker import WorkerFigures, WorkerMetrics
 
@@ -29,10 +33,16 @@ __all__ = [
     "Histogram",
     "Lookup",
     "ReassignmentReason",
+    "RecruiterFigures",
+    "RecruiterMetrics",
     "Rejection",
     "RemovalReason",
+    "SearchFigures",
+    "SearchMetrics",
+    "SearchOutcome",
     "WorkerFigures",
     "WorkerMetrics",
     "error_code",
     "exemplar",
+    "register_process",
 ]

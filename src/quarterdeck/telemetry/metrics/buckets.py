@@ -45,3 +45,7 @@ TRANSFER_S: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 
 RECONNECT_S: Final = (0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 900.0)
 """Until a lost peer is back: part of a second after a blip, the backoff's longest wait (tens of seconds) while it is
 away, minutes when its machine was replaced."""
+
+POOL_S: Final = (0.01, 0.05, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
+"""How long somebody waited to be of use: parts of a second when workers are short, up to a long poll (30 s by default,
+an hour at the most) when there are too many."""

@@ -1,9 +1,11 @@
 """What a metric is called, of what type it is, what it means, and for whom: declared once, exposed and documented from
 here.
 
-Rules: names begin with the process (`quarterdeck_coordinator_`, `quarterdeck_worker_`), end with the base unit where
-there is one (`_seconds`, `_bytes`), and with `_total` for what only rises. Every combination of label values is there
-from the start, at zero: a rate is then right from the first event on.
+Rules: names begin with the process (`quarterdeck_coordinator_`, `quarterdeck_worker_`), or with a service that several
+kinds of process have (`quarterdeck_recruiter_`, `quarterdeck_search_`), end with the base unit where there is one
+(`_seconds`, `_bytes`), and with `_total` for what only rises. Every combination of label values is there from the
+start, at zero: a rate is then right from the first event on. The exception is a label whose values come and go: only
+what is read at the scrape may have one (`figures.py`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -54,7 +56,8 @@ class Label(Generic[LabelT_co]):
 
     name: str
     values: tuple[LabelT_co, ...]
-    """None for a label that has one value in a process and another in the next, such as a version."""
+    """None for a label whose values are not known before: it has one value in a process and another in the next, such
+    as a version, or values that come and go, such as nodes."""
 
 
 def label(name: str, values: type[LabelT]) -> Label[LabelT]:

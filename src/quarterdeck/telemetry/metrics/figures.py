@@ -4,10 +4,11 @@ The process gives one function that returns its figures, all of them, as of now;
 together. A function that fails costs the scrape these figures and nothing else; it is counted and logged.
 """
 
+import heapq
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from quarterdeck.telemetry.logs import get_logger
 from quarterdeck.telemetry.metrics.families import Audience, Description, Families, Label, MetricType
@@ -19,6 +20,9 @@ FiguresT = TypeVar("FiguresT")
 LabelT = TypeVar("LabelT", bound=StrEnum)
 
 _log = get_logger(__name__)
+
+MOST_VALUES: Final = 1000
+"""Of a label whose values come and go. A scrape of more would hold up the event loop, and fill whoever keeps it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,22 @@ class Readings(Generic[FiguresT]):
         description = self._families.describe(name, MetricType.COUNTER, meaning, audience, (by,))
         self._readings.append(_Reading(description, _by(by, read)))
 
+    def level_of_each(
+        self, name: str, meaning: str, audience: Audience, by: str, read: Callable[[FiguresT], Mapping[str, float]]
+    ) -> None:
+        """A gauge for each value of a label whose values come and go, such as the nodes of a cluster. Only those are
+        there that are among the figures, and of very many those with the largest numbers."""
+        description = self._families.describe(name, MetricType.GAUGE, meaning, audience, (Label(by, ()),))
+        self._readings.append(_Reading(description, _of_each(read)))
+
+    def total_of_each(
+        self, name: str, meaning: str, audience: Audience, by: str, read: Callable[[FiguresT], Mapping[str, float]]
+    ) -> None:
+        """A counter for each value of such a label, kept by the process itself. A value that has gone and comes again
+        begins at zero."""
+        description = self._families.describe(name, MetricType.COUNTER, meaning, audience, (Label(by, ()),))
+        self._readings.append(_Reading(description, _of_each(read)))
+
     def register(self) -> None:
         """To be called when all are declared."""
         self._families.registry.register(self)
@@ -118,5 +138,17 @@ def _by(
     def numbers(figures: FiguresT) -> Mapping[tuple[str, ...], float]:
         found = read(figures)
         return {(value.value,): found.get(value, 0) for value in by.values}
+
+    return numbers
+
+
+def _of_each(
+    read: Callable[[FiguresT], Mapping[str, float]],
+) -> Callable[[FiguresT], Mapping[tuple[str, ...], float]]:
+    def numbers(figures: FiguresT) -> Mapping[tuple[str, ...], float]:
+        found = read(figures)
+        if len(found) > MOST_VALUES:
+            found = dict(heapq.nlargest(MOST_VALUES, found.items(), key=lambda entry: entry[1]))
+        return {(value,): number for value, number in found.items()}
 
     return numbers

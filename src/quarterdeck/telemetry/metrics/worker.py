@@ -54,6 +54,13 @@ class WorkerFigures:
     sample_hits: int = 0
     """Row groups that a query needed and found in memory."""
     sample_misses: int = 0
+    reserved: bool = False
+    """For a log search."""
+    searches: int = 0
+    """Parts of log searches that run."""
+    searches_broken: int = 0
+    recruit_failures: int = 0
+    abandoned: int = 0
 
 
 class WorkerMetrics:
@@ -70,6 +77,7 @@ class WorkerMetrics:
         _declare_control(self._readings)
         _declare_execution(self._readings)
         _declare_disk(self._readings)
+        _declare_recruiting(self._readings)
         self._readings.register()
 
     def read_figures_from(self, source: Callable[[], WorkerFigures]) -> None:
@@ -184,4 +192,31 @@ def _declare_disk(readings: Readings[WorkerFigures]) -> None:
         "Artifacts that could not be deleted; they are found at the next start.",
         Audience.ON_CALL,
         lambda figures: figures.drops_failed,
+    )
+
+
+def _declare_recruiting(readings: Readings[WorkerFigures]) -> None:
+    readings.level(
+        "reserved", "1 while the worker is reserved for a log search, else 0.", Audience.CAPACITY, lambda f: f.reserved
+    )
+    readings.level(
+        "searches_in_flight", "Parts of log searches that run now.", Audience.CAPACITY, lambda figures: figures.searches
+    )
+    readings.total(
+        "searches_broken_total",
+        "Parts of log searches that were not finished: whoever asked went away, hung, or released the worker.",
+        Audience.ON_CALL,
+        lambda figures: figures.searches_broken,
+    )
+    readings.total(
+        "recruit_registrations_failed_total",
+        "Tries to register with a recruiter that failed.",
+        Audience.ON_CALL,
+        lambda figures: figures.recruit_failures,
+    )
+    readings.total(
+        "abandoned_total",
+        "Times the worker was reserved, and nothing to search came.",
+        Audience.ON_CALL,
+        lambda figures: figures.abandoned,
     )

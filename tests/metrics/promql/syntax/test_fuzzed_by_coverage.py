@@ -10,6 +10,7 @@ def test_a_coverage_guided_fuzzer_finds_no_text_that_the_parser_breaks_on() -> N
             sys.executable,
             "-m",
             "checks.fuzz_parser",
+            "promql",
             "-runs=8000",
             "-max_len=300",
             "-seed=1",

@@ -1,14 +1,13 @@
 """Regular expressions as Prometheus reads them: RE2, anchored on both ends, the dot matching line ends too.
 
-The one module that touches the package `re2`, which has no types. Strings that hold bytes that are no text (see
-`quoting`) match as those bytes.
+Strings that hold bytes that are no text (see `quoting`) match as those bytes.
 """
 
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import re2  # pyright: ignore[reportMissingTypeStubs]
+from quarterdeck.core.regexes import RefusedPattern, compile_re2
 
 _GO_WORDS = {
     "missing ]": "missing closing ]",
@@ -107,23 +106,18 @@ def compile_anchored(pattern: str) -> Regex:
     >>> compile_anchored("a|b").matches("ab")
     False
     """
-    options: Any = re2.Options()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    options.log_errors = False  # else RE2 writes to the process's standard error
-    options.dot_nl = True
     try:
         # Bare: between anchors `a)(?:b` would be a pattern, and `\Q[` would be none.
-        return Regex(pattern, re2.compile(_bytes(pattern), options))  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
-    except re2.error as error:  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-        raise InvalidRegex(_go_message(error.args[0], pattern)) from None  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        return Regex(pattern, compile_re2(_bytes(pattern), dot_takes_newlines=True))
+    except RefusedPattern as error:
+        raise InvalidRegex(_go_message(error.complaint, _text(error.about), pattern)) from None
 
 
-def _go_message(message: str | bytes, pattern: str) -> str:
-    shown = _text(message) if isinstance(message, bytes) else message
-    words, colon, argument = shown.partition(": ")
+def _go_message(words: str, argument: str, pattern: str) -> str:
     if argument.startswith("(?<"):  # to Go that begins a name, and no look at what stands before
         rest = pattern[pattern.index(argument) :]
         words, argument = "invalid named capture group", rest[: rest.find(">") + 1] or rest
-    if not colon and words not in _GO_WORDS:
+    if not argument and words not in _GO_WORDS:
         argument = pattern
     return f"error parsing regexp: {_GO_WORDS.get(words, words)}: `{argument}`"
 

@@ -1,0 +1,278 @@
+"""The commands that run processes, and those that show what they do. Heavy imports wait until a command needs them."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quarterdeck.cli import options as opt
+from quarterdeck.cli.telling import exit_code_of
+
+
+def demo(
+    rows: Annotated[int, typer.Option(min=1000, help="How many rows to make and to ask about.")] = 10_000_000,
+) -> None:
+    """See a query survive the loss of a worker.
+
+    Writes some Parquet files into a temporary folder, starts a coordinator and four workers, asks a question over all
+    files, kills one worker with SIGKILL while it works, and compares the answer with the one that DuckDB gives alone.
+    It takes half a minute, needs nothing that runs already, and leaves nothing behind.
+
+    Examples:
+
+      quarterdeck demo
+
+      quarterdeck demo --rows 2000000
+    """
+    from quarterdeck.cli.demo import run  # noqa: PLC0415 - loaded when it is needed
+
+    raise typer.Exit(exit_code_of(lambda: run(rows)))
+
+
+def up(
+    workers: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="How many.  [default: as many as cores, at least 2]")
+    ] = None,
+    data_dir: Annotated[
+        Path, typer.Option(help="Where all of them keep their files; one `up` at a time may have it.", file_okay=False)
+    ] = opt.DEFAULT_DATA_DIR,
+    http_port: Annotated[
+        int | None, typer.Option(help="Where people and programs ask; 0 takes any free one.  [default: 7070]")
+    ] = None,
+    control_port: Annotated[
+        int | None, typer.Option(help="Where more workers join; 0 takes any free one.  [default: 7071]")
+    ] = None,
+    keep_back: Annotated[
+        int, typer.Option(min=0, max=1000, help="How many of the workers no log search may have for itself.")
+    ] = 1,
+    logs: Annotated[
+        bool, typer.Option("--logs", help="Show what they log here, instead of writing it to files.")
+    ] = False,
+    config: opt.ConfigFile = None,
+    settings: opt.Settings = None,
+) -> None:
+    """Run a coordinator and workers on this machine.
+
+    The workers share the cores and the memory. One that dies is started again. Ctrl-C stops them all in order: queries
+    that run may finish for a while. A second Ctrl-C ends them at once.
+
+    --set goes to all processes that have the setting; `worker.` or `coordinator.` before the name goes to these only.
+
+    Examples:
+
+      quarterdeck up
+
+      quarterdeck up --workers 8 --data-dir /var/lib/quarterdeck
+
+      quarterdeck up --http-port 8080 --set log_level=debug --set worker.slots=2
+    """
+    from quarterdeck.cli.crew_plan import CrewRequest  # noqa: PLC0415 - loaded when it is needed
+    from quarterdeck.cli.up import run  # noqa: PLC0415
+
+    opt.parse_settings(settings)
+    request = CrewRequest(workers, data_dir, http_port, control_port, config, settings or (), keep_back)
+    raise typer.Exit(exit_code_of(lambda: run(request, show_logs=logs)))
+
+
+def status(
+    url: opt.Url = opt.DEFAULT_URL,
+    watch: Annotated[
+        bool | None,
+        typer.Option("--watch/--once", help="Go on until Ctrl-C, or look once.  [default: watch, on a terminal]"),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="As JSON, for programs; with --watch a line each second.")
+    ] = False,
+    token_file: opt.TokenFile = None,
+    authority: opt.Authority = None,
+) -> None:
+    """Show the crew and its queries, live.
+
+    Each worker with its state, what it has in flight, its disk and when it was last heard; above it what waits, below
+    it the last queries.
+
+    Examples:
+
+      quarterdeck status
+
+      quarterdeck status --once --url http://10.0.0.7:7070
+
+      quarterdeck status --json | jq '.crew.workers[].state'
+    """
+    from quarterdeck.cli.client import Access  # noqa: PLC0415 - loaded when it is needed
+    from quarterdeck.cli.status import run  # noqa: PLC0415
+
+    access = Access(url, token_file, authority)
+    raise typer.Exit(exit_code_of(lambda: run(access, watch=watch, as_json=as_json)))
+
+
+def coordinator(
+    config: opt.ConfigFile = None,
+    data_dir: opt.DataDir = None,
+    http_host: Annotated[str | None, typer.Option(help="Where people and programs ask.  [default: 127.0.0.1]")] = None,
+    http_port: Annotated[int | None, typer.Option(help="0 takes any free one.  [default: 7070]")] = None,
+    control_host: Annotated[str | None, typer.Option(help="Where workers join.  [default: 127.0.0.1]")] = None,
+    control_port: Annotated[int | None, typer.Option(help="0 takes any free one.  [default: 7071]")] = None,
+    dial: Annotated[
+        list[str] | None, typer.Option(metavar="HOST:PORT", help="Dial this worker, as often as needed.")
+    ] = None,
+    insecure: opt.Insecure = None,
+    log_level: opt.LogLevel = None,
+    settings: opt.Settings = None,
+    lifeline: opt.Lifeline = None,
+) -> None:
+    """Run a coordinator: it plans, gives work to the crew, and answers over HTTP.
+
+    Workers join it, or it dials those that were started with --listen. It stops on SIGTERM: running queries may finish
+    for a while, then they are canceled. A second signal stops it at once.
+
+    Examples:
+
+      quarterdeck coordinator
+
+      quarterdeck coordinator --http-port 8080 --dial 10.0.0.7:7072 --dial 10.0.0.8:7072
+    """
+    from quarterdeck.cli.processes import run_coordinator  # noqa: PLC0415 - loaded when it is needed
+
+    flags = opt.merge_flags(
+        opt.parse_settings(settings),
+        data_dir=data_dir,
+        http_host=http_host,
+        http_port=http_port,
+        control_host=control_host,
+        control_port=control_port,
+        workers=dial,
+        insecure=insecure,
+        log_level=log_level,
+    )
+    raise typer.Exit(exit_code_of(lambda: run_coordinator(config, flags, lifeline)))
+
+
+def worker(
+    config: opt.ConfigFile = None,
+    data_dir: opt.DataDir = None,
+    join: Annotated[
+        list[str] | None,
+        typer.Option(metavar="HOST:PORT", help="Join this coordinator, as often as needed.  [default: 127.0.0.1:7071]"),
+    ] = None,
+    listen: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Let coordinators dial this worker, instead of joining them."),
+    ] = None,
+    slots: Annotated[int | None, typer.Option(min=1, help="Works at the same time.  [default: the cores]")] = None,
+    http_host: Annotated[str | None, typer.Option(help="Where results are fetched.  [default: 127.0.0.1]")] = None,
+    http_port: Annotated[int | None, typer.Option(help="0 takes any free one.  [default: 0]")] = None,
+    insecure: opt.Insecure = None,
+    log_level: opt.LogLevel = None,
+    settings: opt.Settings = None,
+    lifeline: opt.Lifeline = None,
+) -> None:
+    """Run a worker: it executes what coordinators give it, and caches what it reads.
+
+    It stops on SIGTERM: nothing new is taken, what has not begun is handed back, what runs is finished and fetched. A
+    second signal stops it at once.
+
+    Examples:
+
+      quarterdeck worker --join 127.0.0.1:7071
+
+      quarterdeck worker --listen 127.0.0.1:7072 --slots 4 --data-dir /var/lib/quarterdeck/worker
+    """
+    from quarterdeck.cli.processes import run_worker  # noqa: PLC0415 - loaded when it is needed
+
+    flags = opt.merge_flags(
+        opt.parse_settings(settings),
+        data_dir=data_dir,
+        join=join,
+        control_listen=listen,
+        slots=slots,
+        http_host=http_host,
+        http_port=http_port,
+        insecure=insecure,
+        log_level=log_level,
+    )
+    raise typer.Exit(exit_code_of(lambda: run_worker(config, flags, lifeline)))
+
+
+def recruiter(
+    config: opt.ConfigFile = None,
+    data_dir: opt.DataDir = None,
+    http_host: Annotated[
+        str | None, typer.Option(help="Where workers register and roots recruit.  [default: 127.0.0.1]")
+    ] = None,
+    http_port: Annotated[int | None, typer.Option(help="0 takes any free one.  [default: 7073]")] = None,
+    insecure: opt.Insecure = None,
+    log_level: opt.LogLevel = None,
+    settings: opt.Settings = None,
+    lifeline: opt.Lifeline = None,
+) -> None:
+    """Run a recruiter by itself: idle workers register with it, and whoever needs some for a long job gets them.
+
+    Every coordinator is a recruiter, too; by itself it is one without the rest. It keeps nothing: workers that it gave
+    away do not need it, and the others register again after a restart, or with another one. It stops on SIGTERM: all
+    registered workers are sent on at once, running requests may finish for a while. A second signal stops it at once.
+
+    Examples:
+
+      quarterdeck recruiter
+
+      quarterdeck recruiter --http-host 10.0.0.5 --http-port 8080 --config crew.yaml
+    """
+    from quarterdeck.cli.processes import run_recruiter  # noqa: PLC0415 - loaded when it is needed
+
+    flags = opt.merge_flags(
+        opt.parse_settings(settings),
+        data_dir=data_dir,
+        http_host=http_host,
+        http_port=http_port,
+        insecure=insecure,
+        log_level=log_level,
+    )
+    raise typer.Exit(exit_code_of(lambda: run_recruiter(config, flags, lifeline)))
+
+
+def simulate(
+    seed: Annotated[int | None, typer.Option(help="Replay this one seed, and print what happened.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Play this many seeds, one disaster each.")] = 1000,
+    start: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
+    minutes: Annotated[float | None, typer.Option(min=0, help="Go on for this long instead of a number.")] = None,
+    faults: Annotated[
+        str, typer.Option(help="Which disasters may happen: names with commas between, `all`, or `none`.")
+    ] = "all",
+    scenario: Annotated[
+        Path | None, typer.Option(help="Replay a scenario that was written down when it failed.", dir_okay=False)
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes at a time; as many as cores if not given.")] = None,
+    shrink: Annotated[bool, typer.Option(help="Make a failing scenario as small as it can be.")] = True,
+    trace: Annotated[bool, typer.Option(help="With --seed or --scenario: print everything that happened.")] = False,
+    recruiting: Annotated[
+        bool, typer.Option("--recruiting", help="Play recruiters, workers and searches instead of a crew.")
+    ] = False,
+) -> None:
+    """Run random disasters through the coordinator and the workers, and check that nothing was lost.
+
+    The real coordinator and worker code runs on a simulated network, clock and disk. Processes crash and pause,
+    connections break, replies are lost after their effect, clocks jump. After every step the promises are checked: no
+    work is committed twice, forgotten or left behind. A failing seed is printed and can be replayed by anyone.
+    With --recruiting it is recruiters, the workers they give away, and searches: no worker is given to two, none is
+    lost, and each part of a search counts once.
+
+    Examples:
+
+      quarterdeck simulate --seeds 1000
+
+      quarterdeck simulate --recruiting --seeds 1000
+
+      quarterdeck simulate --seed 42 --trace
+
+      quarterdeck simulate --minutes 10 --faults crash,partition
+    """
+    from quarterdeck.cli.simulate import replay, replay_file, run_many  # noqa: PLC0415 - loaded when it is needed
+    from quarterdeck.simulation.dramas import drama_named  # noqa: PLC0415 - loaded when it is needed
+
+    drama = drama_named("recruiting" if recruiting else "crew")
+    if scenario is not None:
+        raise typer.Exit(replay_file(drama, scenario, show_trace=trace, shrinking=shrink))
+    if seed is not None:
+        raise typer.Exit(replay(drama, seed, faults, show_trace=trace, shrinking=shrink))
+    raise typer.Exit(run_many(drama, start, seeds, minutes, faults, jobs, shrinking=shrink))

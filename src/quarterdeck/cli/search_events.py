@@ -1,0 +1,120 @@
+"""What a search tells while it runs, wherever it runs: how far it is, rows, and at last how it ended.
+
+What is missing, or of another kind, is an error: a figure that is not there must not look like a zero.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol, TypeAlias
+
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+
+Document: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far it is."""
+
+    total_bytes: int
+    done_bytes: int
+    chunks: int
+    chunks_done: int
+    matches: int
+    workers: int
+    workers_lost: int
+    bad_lines: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Records or rows of a result: NDJSON, each line with its end."""
+
+    text: bytes
+
+
+class Status(StrEnum):
+    OK = "ok"
+    PARTIAL = "partial"
+    """All rows were given, and some of the files have problems."""
+    ERROR = "error"
+    """Rows that were given are not the whole answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What could not be searched of a file."""
+
+    url: str
+    """Empty for all those that are not told one by one."""
+    why: str
+    lines: int
+    """Lines that are no records; 0 when nothing of it was searched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The end. What ends without it was cut off."""
+
+    status: Status
+    error: QuarterdeckError | None
+    """There is one with `ERROR`, and only then."""
+    problems: tuple[Problem, ...]
+    matches: int
+    searched_bytes: int
+    chunks: int
+    workers: int
+    """That searched any of it."""
+    retried: int
+    seconds: float
+
+
+Event: TypeAlias = Progress | Rows | Done
+
+
+class EventSource(Protocol):
+    """A search that somebody runs."""
+
+    def pour(self, take: Callable[[Event], None]) -> None:
+        """Gives all events away, one after the other; `Done` is the last, or an error is raised."""
+        ...
+
+
+def read_progress(document: Document) -> Progress:
+    return Progress(
+        int(document["bytes"]),
+        int(document["bytes_done"]),
+        int(document["chunks"]),
+        int(document["chunks_done"]),
+        int(document["matches"]),
+        int(document["workers"]),
+        int(document["workers_lost"]),
+        int(document["bad_lines"]),
+    )
+
+
+def read_done(document: Document) -> Done:
+    status = Status(document["status"])
+    return Done(
+        status,
+        read_error(document["error"]) if status is Status.ERROR else None,
+        tuple(Problem(str(one["url"]), str(one["why"]), int(one["lines"])) for one in document["problems"]),
+        int(document["matches"]),
+        int(document["bytes"]),
+        int(document["chunks"]),
+        len(document["workers"]),
+        int(document["retried"]),
+        float(document["seconds"]),
+    )
+
+
+def read_error(document: Document) -> QuarterdeckError:
+    """An error as it was raised elsewhere."""
+    return QuarterdeckError(
+        ErrorCode(document["code"]),
+        str(document["what"]),
+        str(document["why"]),
+        str(document["next_step"]),
+        bool(document["retryable"]),
+    )

@@ -1,0 +1,21 @@
+"""A new DuckDB database in memory, as every engine wants it."""
+
+import duckdb
+
+
+def open_database(*, threads: int, memory_limit_bytes: int, temp_directory: str = "") -> duckdb.DuckDBPyConnection:
+    """Without a folder for temporary files, what does not fit into memory fails."""
+    database = duckdb.connect(
+        ":memory:",
+        config={
+            "threads": threads,
+            "async_threads": 0,  # they read from the network; for local files there is nothing for them to do
+            "memory_limit": f"{memory_limit_bytes} bytes",
+            "temp_directory": temp_directory,
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "allow_persistent_secrets": False,
+        },
+    )
+    database.execute("SET GLOBAL TimeZone = 'UTC'")  # on every worker a day begins at the same moment
+    return database

@@ -1,0 +1,273 @@
+"""Recruiters and workers over HTTP: to register with, to recruit from, to search with."""
+
+import asyncio
+import json
+import ssl as tls
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from random import Random
+from typing import Any, Final
+
+from quarterdeck.core.errors import QuarterdeckError
+from quarterdeck.http.client import (
+    Answer,
+    HttpClient,
+    HttpClientError,
+    NotHttpError,
+    Origin,
+    UnreachableError,
+    split_address,
+)
+from quarterdeck.recruiter.chunk_request import RESERVATION_HEADER, encode_chunk
+from quarterdeck.recruiter.frames import (
+    CONTENT_TYPE,
+    FrameDecoder,
+    FrameError,
+    FrameKind,
+    decode_error,
+    decode_progress,
+    decode_report,
+    decode_rows,
+)
+from quarterdeck.recruiter.model import Chunk, ChunkReport, Directive, Offer, Recruited, SearchSpec
+from quarterdeck.recruiter.ports import (
+    ChunkAnswer,
+    RecordBatch,
+    Registered,
+    RegistrationFailedError,
+    WorkerLostError,
+    WorkerNotReachedError,
+)
+from quarterdeck.stores.limits import MIB
+from quarterdeck.stores.threads import finish_in_thread
+
+_CONNECT_S: Final = 5.0
+_ANSWER_S: Final = 10.0
+"""Beyond what was agreed on, before a peer counts as silent. Workers give a sign of life every two seconds."""
+_RELEASE_S: Final = 2.0
+_DOCUMENT_BYTES: Final = 16 * MIB
+"""More than the longest answer that makes sense."""
+_IN_THREAD_BYTES: Final = MIB
+"""Rows beyond this are decoded in a thread: it takes milliseconds."""
+_JSON: Final = {"Content-Type": "application/json"}
+
+
+def _nobody_listens(why: str) -> None:
+    """Where nobody reads the log."""
+
+
+class _Peers:
+    """What the three have in common: connections with the crew's token, and its TLS."""
+
+    def __init__(self, *, token: str | None = None, ssl: tls.SSLContext | None = None) -> None:
+        headers = {"Accept-Encoding": "identity"}
+        if token is not None:
+            headers["Authorization"] = f"Bearer {token}"
+        self._scheme = "http" if ssl is None else "https"
+        self._client = HttpClient(headers=headers, stall_timeout_s=_CONNECT_S, ssl=ssl)
+
+    async def close(self) -> None:
+        """When nothing of it is under way any more."""
+        await self._client.close()
+
+    async def _ask_recruiter(self, url: str, path: str, document: object, patience_s: float) -> dict[str, Any]:
+        """The answer, or a `RegistrationFailedError` with the reason."""
+        try:
+            origin, prefix = split_address(url)
+            body = json.dumps(document, separators=(",", ":")).encode()
+            answer = await self._client.post(origin, f"{prefix.rstrip('/')}{path}", body, _JSON, patience_s)
+            try:
+                text = await _whole(answer)
+            finally:
+                answer.close()
+        except (HttpClientError, ValueError) as error:
+            raise RegistrationFailedError(f"{url}: {error}") from error
+        if answer.status != 200:
+            raise RegistrationFailedError(f"{url} answered {answer.status}: {_words(text)}")
+        try:
+            found = json.loads(text)
+        except ValueError as error:
+            raise RegistrationFailedError(f"{url} answered no JSON: {error}") from error
+        if not isinstance(found, dict):
+            raise RegistrationFailedError(f"{url} answered with something that is no document")
+        return found  # pyright: ignore[reportUnknownVariableType]
+
+
+class HttpRegistry(_Peers):
+    """Implements `ports.Registry`."""
+
+    async def register(self, recruiter: str, offer: Offer, timeout_s: float) -> Registered:
+        document = {
+            "addr": offer.addr,
+            "node_name": offer.node,
+            "timeout": max(1, round(timeout_s * 1000)),
+            "labels": sorted(offer.labels),
+            "slots": offer.slots,
+        }
+        found = await self._ask_recruiter(recruiter, "/recruiter/register", document, timeout_s + _ANSWER_S)
+        match found.get("directive"):
+            case Directive.RESERVED.value:
+                return Registered(
+                    Directive.RESERVED, str(found.get("reservation") or ""), str(found.get("label") or "")
+                )
+            case Directive.REREGISTER.value:
+                return Registered(Directive.REREGISTER)
+            case other:
+                raise RegistrationFailedError(f"{recruiter} gave a directive that nobody knows: {other!r}")
+
+
+class HttpRecruiting(_Peers):
+    """Implements `ports.Recruiting`: one recruiter by chance first, then the next ones for what is missing."""
+
+    def __init__(
+        self,
+        recruiters: Sequence[str],
+        chance: Random,
+        *,
+        token: str | None = None,
+        ssl: tls.SSLContext | None = None,
+        on_trouble: Callable[[str], None] = _nobody_listens,
+    ) -> None:
+        """`on_trouble` is told why a recruiter was passed over."""
+        super().__init__(token=token, ssl=ssl)
+        self._recruiters = tuple(dict.fromkeys(recruiters))
+        self._chance = chance
+        self._on_trouble = on_trouble
+
+    async def recruit(self, number: int, label: str) -> Sequence[Recruited]:
+        found: list[Recruited] = []
+        for recruiter in self._chance.sample(self._recruiters, len(self._recruiters)):
+            missing = number - len(found)
+            if missing <= 0:
+                break
+            document: dict[str, object] = {"number_requested": missing}
+            if label:
+                document["label"] = label
+            try:
+                answer = await self._ask_recruiter(recruiter, "/recruiter/recruit", document, _CONNECT_S)
+                found += [_recruited(worker) for worker in answer["workers"]]
+            except RegistrationFailedError as error:
+                self._on_trouble(str(error))
+            except (KeyError, TypeError, ValueError) as error:
+                self._on_trouble(f"{recruiter} answered what cannot be understood: {error!r}")
+        return found
+
+
+class HttpSearchWorkers(_Peers):
+    """Implements `ports.SearchWorkers`."""
+
+    async def search(
+        self,
+        worker: Recruited,
+        spec: SearchSpec,
+        chunk: Chunk,
+        *,
+        ask_about: Collection[str],
+        on_progress: Callable[[int], None],
+    ) -> ChunkAnswer:
+        headers = {**_JSON, "Accept": CONTENT_TYPE, **_reservation(worker)}
+        body = encode_chunk(spec, chunk, ask_about)
+        try:
+            answer = await self._client.post(self._origin(worker), "/worker/chunksearch", body, headers, _ANSWER_S)
+            try:
+                if answer.status != 200:
+                    raise _refusal(worker, answer.status, await _whole(answer))
+                return await _read_answer(worker, answer, on_progress)
+            finally:
+                answer.close()
+        except UnreachableError as error:
+            raise WorkerNotReachedError(f"{worker.addr} was not reached: {error}") from error
+        except (HttpClientError, FrameError) as error:
+            raise WorkerLostError(f"{worker.addr} was lost: {error}") from error
+
+    async def release(self, worker: Recruited) -> None:
+        with suppress(TimeoutError, HttpClientError, WorkerLostError):  # its own time runs out, too
+            async with asyncio.timeout(_RELEASE_S):
+                answer = await self._client.post(self._origin(worker), "/worker/release", b"", _reservation(worker))
+                try:
+                    await _whole(answer)
+                finally:
+                    answer.close()
+
+    def _origin(self, worker: Recruited) -> Origin:
+        try:
+            return split_address(f"{self._scheme}://{worker.addr}")[0]
+        except ValueError as error:
+            raise WorkerNotReachedError(f"{worker.addr!r} is no address: {error}") from error
+
+
+async def _read_answer(worker: Recruited, answer: Answer, on_progress: Callable[[int], None]) -> ChunkAnswer:
+    decoder, rows, report = FrameDecoder(), list[bytes](), None
+    while data := await answer.read():
+        for frame in decoder.feed(data):
+            if report is not None:
+                raise FrameError("something came after the report")
+            match frame.kind:
+                case FrameKind.ROWS:
+                    rows.append(frame.payload)
+                case FrameKind.PROGRESS:
+                    on_progress(decode_progress(frame.payload))
+                case FrameKind.REPORT:
+                    report = decode_report(frame.payload)
+                case FrameKind.ERROR:
+                    raise _told(worker, decode_error(frame.payload))
+    if report is None:
+        raise WorkerLostError(f"{worker.addr} was lost: its answer ended without a report")
+    return await _answer(rows, report)
+
+
+async def _answer(rows: Sequence[bytes], report: ChunkReport) -> ChunkAnswer:
+    def decode() -> list[RecordBatch]:
+        return [batch for payload in rows for batch in decode_rows(payload)]
+
+    if sum(map(len, rows)) < _IN_THREAD_BYTES:
+        return ChunkAnswer(decode(), report)
+    return ChunkAnswer(await finish_in_thread(decode), report)
+
+
+async def _whole(answer: Answer) -> bytes:
+    pieces, length = list[bytes](), 0
+    while data := await answer.read():
+        pieces.append(data)
+        length += len(data)
+        if length > _DOCUMENT_BYTES:
+            raise NotHttpError("the answer is longer than any that makes sense")
+    return b"".join(pieces)
+
+
+def _refusal(worker: Recruited, status: int, text: bytes) -> Exception:
+    """409: not reserved for us. 404, 405: no worker, or one of another time, has that address now."""
+    if status in {404, 405, 409}:
+        return WorkerNotReachedError(f"{worker.addr} answered {status}: {_words(text)}")
+    if not 400 <= status < 500:
+        return WorkerLostError(f"{worker.addr} answered {status}: {_words(text)}")
+    return decode_error(text)
+
+
+def _told(worker: Recruited, error: QuarterdeckError) -> Exception:
+    """Why a search that had begun was not finished: what is nobody's fault may go better elsewhere."""
+    return WorkerLostError(f"{worker.addr}: {error}") if error.row.http_status >= 500 else error
+
+
+def _recruited(document: dict[str, Any]) -> Recruited:
+    reservation = str(document.get("reservation") or "")
+    if not (reservation.isascii() and reservation.isprintable()):
+        raise ValueError("the name of a reservation does not fit into a header")
+    return Recruited(
+        str(document["addr"]),
+        str(document.get("node") or document.get("node_name") or ""),
+        max(1, int(document.get("slots") or 1)),
+        reservation,
+    )
+
+
+def _reservation(worker: Recruited) -> dict[str, str]:
+    return {RESERVATION_HEADER: worker.reservation} if worker.reservation else {}
+
+
+def _words(text: bytes) -> str:
+    """What an answer says that is an error, in few words."""
+    try:
+        return str(decode_error(text))
+    except FrameError:
+        return text[:200].decode("utf-8", "replace")

@@ -1,0 +1,40 @@
+"""What DuckDB says went wrong with a search: a file's fault, which is told beside the answer, or the end of it."""
+
+from typing import Final
+
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.engines.duckdb_errors import translated
+
+_OURS: Final = (
+    "Out of Memory Error",
+    "Binder Error",
+    "Catalog Error",
+    "Parser Error",
+    "INTERNAL Error",
+    "FATAL Error",
+    "Connection Error",
+)
+"""Beginnings of messages that no content of a file is to blame for."""
+_LONGEST: Final = 300
+
+
+def damage_of(error: Exception) -> str:
+    """Why a file could not be read, in one line. Raises if it is not the file's fault."""
+    text = str(error)
+    if text.startswith(_OURS):
+        raise failure(error) from error
+    line = " ".join(text.partition("\n\nLINE ")[0].split())
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 3] + "..."
+
+
+def failure(error: Exception) -> QuarterdeckError:
+    text = str(error)
+    if text.startswith("Out of Memory Error"):
+        return QuarterdeckError(
+            ErrorCode.RESOURCE_EXHAUSTED,
+            "the search needs more memory than it may have",
+            text.partition("\n")[0],
+            "search for less at once, summarize fewer groups, or give the workers more memory",
+            retryable=False,  # the limit is each search's own: it would be reached again
+        )
+    return translated(error, ())

@@ -1,0 +1,178 @@
+"""Pieces of files as blocks of whole lines.
+
+A line belongs to the piece in which it begins. A compressed file is unpacked here: it says so when it is damaged or cut
+off, which DuckDB does not of every kind.
+"""
+
+import os
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
+
+from quarterdeck.recruiter.engine.line_records import LONGEST_LINE_BYTES
+from quarterdeck.recruiter.engine.memory_file import MemoryFile
+from quarterdeck.recruiter.model import FileKind, Piece
+
+_arrow: Final[Any] = pyarrow
+
+BLOCK_BYTES: Final = 32 * 1024**2
+"""More would not be faster, and takes memory; with less, the start of each query counts."""
+_LOOK_BYTES: Final = 64 * 1024
+_CHECK_BYTES: Final = 4 * 1024**2
+_CODECS: Final = {FileKind.GZIP: "gzip", FileKind.ZSTD: "zstd"}
+
+
+class DamagedPieceError(Exception):
+    """Why a piece cannot be searched, in a few words."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPiece:
+    """A piece that can be read here."""
+
+    piece: Piece
+    path: Path | None
+    """A local file, whole."""
+    data: bytes | None
+    """Or: the whole lines of a piece of plain NDJSON, or all of another file."""
+
+    def __post_init__(self) -> None:
+        assert (self.path is None) != (self.data is None)
+
+    @property
+    def is_whole_file(self) -> bool:
+        """Whether it is all that is in a local file, which may have grown since it was listed."""
+        if self.path is None or self.piece.start:
+            return False
+        try:
+            return self.path.stat().st_size == self.piece.end
+        except OSError as error:
+            raise DamagedPieceError(_reason(error)) from error
+
+
+def line_blocks(piece: OpenPiece, memory: MemoryFile) -> Iterator[int]:
+    """Fills the file with one block after the other. Tells each time how many bytes of the piece were read. Raises
+    `DamagedPieceError`; what was read of the piece before is not to be trusted then."""
+    try:
+        if piece.piece.kind in _CODECS:
+            yield from _unpacked_blocks(piece, memory)
+        elif piece.data is not None:
+            yield from _data_blocks(piece.data, memory)
+        else:
+            yield from _file_blocks(piece, memory)
+    except OSError as error:
+        raise DamagedPieceError(_reason(error)) from error
+
+
+def check_packed(piece: OpenPiece, on_step: Callable[[], None]) -> None:
+    """Reads a compressed file to its end. Raises `DamagedPieceError`, and what `on_step` raises now and then."""
+    if piece.piece.kind not in _CODECS:
+        return
+    buffer = memoryview(bytearray(_CHECK_BYTES))
+    try:
+        with unpacked(piece) as (stream, _):
+            while _fill(stream, buffer):
+                on_step()
+    except OSError as error:
+        raise DamagedPieceError(_reason(error)) from error
+
+
+@contextmanager
+def unpacked(piece: OpenPiece) -> Generator[tuple[Any, Any]]:
+    """What is packed in a piece, and the packed bytes that it is read from, both like files."""
+    packed = _arrow.BufferReader(piece.data) if piece.data is not None else _arrow.OSFile(str(piece.path))
+    with packed, _arrow.CompressedInputStream(packed, _CODECS[piece.piece.kind]) as stream:
+        yield stream, packed
+
+
+def _unpacked_blocks(piece: OpenPiece, memory: MemoryFile) -> Iterator[int]:
+    buffer = bytearray(BLOCK_BYTES + LONGEST_LINE_BYTES)
+    view = memoryview(buffer)
+    held = 0  # bytes at the start of the buffer: of a line that has not ended yet
+    with unpacked(piece) as (stream, packed):
+        while read := _fill(stream, view[held : held + BLOCK_BYTES]):
+            filled = held + read
+            end = buffer.rfind(b"\n", held, filled) + 1
+            if end:
+                memory.hold([view[:end]])
+                yield packed.tell()
+                view[: filled - end] = bytes(view[end:filled])
+            held = filled - end
+            if held > LONGEST_LINE_BYTES:
+                raise _too_long()
+        if held:
+            memory.hold([view[:held]])
+            yield packed.tell()
+
+
+def _fill(stream: Any, view: memoryview) -> int:
+    """Reads until there is no more room, or nothing more to read."""
+    filled = 0
+    while filled < len(view):
+        count = stream.readinto(view[filled:])
+        if not count:
+            break
+        filled += count
+    return filled
+
+
+def _data_blocks(data: bytes, memory: MemoryFile) -> Iterator[int]:
+    view = memoryview(data)
+    start = 0
+    while start < len(data):
+        end = len(data)
+        if end - start > BLOCK_BYTES:
+            end = data.rfind(b"\n", start, start + BLOCK_BYTES) + 1 or data.find(b"\n", start + BLOCK_BYTES) + 1 or end
+        memory.hold([view[start:end]])
+        start = end
+        yield start
+
+
+def _file_blocks(piece: OpenPiece, memory: MemoryFile) -> Iterator[int]:
+    assert piece.path is not None
+    descriptor = os.open(piece.path, os.O_RDONLY)
+    try:
+        size = os.fstat(descriptor).st_size
+        if size < piece.piece.end:
+            raise DamagedPieceError("it is shorter than when it was listed")
+        place = _line_start(descriptor, piece.piece.start, size)
+        last = _line_start(descriptor, piece.piece.end, size)
+        while place < last:
+            end = min(last, _line_start(descriptor, place + BLOCK_BYTES, size))
+            memory.hold_part_of(descriptor, place, end)
+            place = end
+            yield min(end, piece.piece.end) - piece.piece.start
+    except EOFError:
+        raise DamagedPieceError("it became shorter while it was read") from None
+    finally:
+        os.close(descriptor)
+
+
+def _line_start(descriptor: int, place: int, size: int) -> int:
+    """The first place, from this one on, where a line begins; the end of the file if none does."""
+    if place <= 0:
+        return 0
+    looked = place - 1  # a line begins after the end of another
+    while looked < size:
+        found = os.pread(descriptor, _LOOK_BYTES, looked)
+        if not found:
+            break
+        end = found.find(b"\n")
+        if end >= 0:
+            return looked + end + 1
+        looked += len(found)
+        if looked - place > LONGEST_LINE_BYTES:
+            raise _too_long()
+    return size
+
+
+def _too_long() -> DamagedPieceError:
+    return DamagedPieceError(f"a line is longer than {LONGEST_LINE_BYTES // 1024**2} MiB")
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error)

@@ -1,0 +1,29 @@
+"""What searches chunks in the root's own process."""
+
+from pathlib import Path
+from typing import Final
+
+from quarterdeck.recruiter.engine.chunk_search import ChunkSearcher
+from quarterdeck.recruiter.executor import ChunkExecutor
+from quarterdeck.recruiter.piece_opening import PieceOpener
+from quarterdeck.stores.disk import DiskBudget, DiskLimits
+from quarterdeck.stores.objects import ObjectStores
+from quarterdeck.stores.parquet_cache import ParquetCache
+
+
+class Engine:
+    """One for a process. Close it, however it ended."""
+
+    def __init__(
+        self, objects: ObjectStores, folder: Path, *, at_once: int, memory_bytes: int, disk_bytes: int
+    ) -> None:
+        """`folder` is its own; what an earlier process left there is taken up, or deleted."""
+        self._searcher = ChunkSearcher(at_once=at_once, memory_limit_bytes=memory_bytes)
+        self._cache = ParquetCache(folder / "cache", DiskBudget(folder, DiskLimits(disk_bytes)), objects)
+        self._cache.recover()
+        self.executor: Final = ChunkExecutor(self._searcher, PieceOpener(objects, self._cache), at_once)
+
+    def close(self) -> None:
+        """When nothing of it runs any more."""
+        self.executor.close()
+        self._searcher.close()

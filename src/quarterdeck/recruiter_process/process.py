@@ -1,0 +1,121 @@
+"""One recruiter by itself, wired: HTTP for workers that register and for roots that recruit them, log searches whose
+root it is, and an end that sends its workers to the next one.
+
+It decides nothing: that is the machine's affair, and the service carries it out. It keeps nothing either.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from typing import Final
+
+from quarterdeck import __version__
+from quarterdeck.config import RecruiterSettings
+from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds
+from quarterdeck.crew.process.doors import Doors
+from quarterdeck.crew.process.guard import Guard
+from quarterdeck.crew.process.lifecycle import EXIT_HURRIED, ForcedEnd, StopSignals, end_task, settle_memory
+from quarterdeck.http.monitor import MonitorSources
+from quarterdeck.http.server import HttpServer
+from quarterdeck.recruiter.metering import RecruiterMeter, measured, scaling
+from quarterdeck.recruiter.root.assembly import SearchRoot
+from quarterdeck.recruiter.root.routes import search_router
+from quarterdeck.recruiter.routes import RecruiterRoute, recruiter_router
+from quarterdeck.recruiter.service import OwnRecruiter, RecruiterService
+from quarterdeck.stores.data_folder import DataFolder
+from quarterdeck.stores.objects import ObjectStores, S3Options
+from quarterdeck.telemetry.exposition import new_registry, render
+from quarterdeck.telemetry.logs import get_logger
+from quarterdeck.telemetry.metrics import RecruiterFigures, RecruiterMetrics, SearchMetrics, register_process
+
+_log = get_logger(__name__)
+
+_POLL_REQUESTS_S: Final = 0.05
+
+
+class Recruiter:
+    """Make it, and `run` it once."""
+
+    def __init__(self, settings: RecruiterSettings, folder: DataFolder, guard: Guard) -> None:
+        self._settings = settings
+        self._folder = folder
+        self._guard = guard
+        self._doors = Doors(guard)
+        self._registry = new_registry()
+        register_process(self._registry, "recruiter")
+        self._metrics = RecruiterMetrics(self._registry)
+        clock, ids = MonotonicClock(), RandomIds()
+        self._recruiter = RecruiterService(clock, ids, RecruiterMeter(self._metrics.wait))
+        self._search = SearchRoot(
+            settings,
+            folder.folder("search"),
+            ObjectStores(S3Options(**settings.s3.options())),
+            clock,
+            ids,
+            OwnRecruiter(self._recruiter),
+            SearchMetrics(self._registry),
+            token=guard.bare_token,
+            ssl=guard.client_context,
+        )
+        self._stopping = False
+
+    async def run(self, signals: StopSignals, forced_end: ForcedEnd) -> int:
+        """Lives until it is told to stop; the exit code."""
+        settings = self._settings
+        self._guard.check("the HTTP server", settings.http_host)
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._search.close)
+            self._metrics.read_figures_from(self._figures)
+            http = await self._listen_http(stack)
+            settle_memory()
+            self._folder.announce(http=http.url)
+            _log.info("recruiter is up", url=http.url)
+            return await self._live(http, signals, forced_end)
+
+    async def _live(self, http: HttpServer, signals: StopSignals, forced_end: ForcedEnd) -> int:
+        """Until the first signal; then all registrations are answered, and other requests may finish for a while."""
+        settings = self._settings
+        await signals.first.wait()
+        self._stopping = True
+        self._recruiter.close()
+        self._search.service.close()
+        forced_end.arm(settings.shutdown_grace_s + settings.shutdown_max_s)
+        second = asyncio.create_task(signals.second.wait(), name="second signal")
+        quiet = asyncio.create_task(self._wait_quiet(http), name="wait for requests")
+        try:
+            await asyncio.wait((second, quiet), timeout=settings.shutdown_grace_s, return_when=asyncio.FIRST_COMPLETED)
+            hurried = second.done()
+        finally:
+            await end_task(second)
+            await end_task(quiet)
+        forced_end.arm(settings.shutdown_max_s)
+        await http.stop(1.0)
+        return EXIT_HURRIED if hurried else 0
+
+    async def _wait_quiet(self, http: HttpServer) -> None:
+        """Every request is answered, and the workers of every search are given back."""
+        while http.open_requests or self._search.service.is_busy:  # noqa: ASYNC110
+            await asyncio.sleep(_POLL_REQUESTS_S)
+
+    async def _listen_http(self, stack: AsyncExitStack) -> HttpServer:
+        sources = MonitorSources(
+            about={"role": "recruiter", "version": __version__},
+            missing=self._missing,
+            metrics=lambda accept: render(self._registry, accept),
+            scaling=lambda: scaling(self._recruiter.figures()),
+        )
+        route = RecruiterRoute(self._recruiter)
+        routers = [recruiter_router(self._recruiter, route), search_router(self._search.service)]
+        address = (self._settings.http_host, self._settings.http_port)
+        return await self._doors.open_http(
+            stack, address, "Quarterdeck recruiter", sources, routers=routers, raw=route.by_path()
+        )
+
+    # What monitors ask
+
+    def _missing(self) -> Sequence[str]:
+        """It is ready without a worker: it must be, for workers to reach it."""
+        return ["it is shutting down"] if self._stopping else []
+
+    def _figures(self) -> RecruiterFigures:
+        return measured(self._recruiter.figures(), self._doors.rejections())

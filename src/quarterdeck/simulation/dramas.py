@@ -1,0 +1,68 @@
+"""What can be played: each drama has scenarios, faults, a world that plays them, and words for what it promises."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from quarterdeck.core.workcoord.coordinator.tables import WORK_TABLE, WORKER_TABLE
+from quarterdeck.core.workcoord.table import TransitionTable
+from quarterdeck.core.workcoord.worker.tables import ATTEMPT_TABLE
+from quarterdeck.simulation import faults, scenario, shrink, world
+from quarterdeck.simulation.outcome import AnyScenario, PlayOutcome
+from quarterdeck.simulation.scenario import Scenario
+
+ScenarioT = TypeVar("ScenarioT", bound=AnyScenario)
+
+
+@dataclass(frozen=True, slots=True)
+class Drama(Generic[ScenarioT]):
+    name: str
+    option: str
+    """What chooses it on the command line."""
+    faults: Mapping[str, type[object]]
+    generate: Callable[[int, Collection[str]], ScenarioT]
+    from_json: Callable[[str], ScenarioT]
+    play: Callable[[ScenarioT], PlayOutcome[ScenarioT]]
+    smaller: Callable[[ScenarioT], Iterator[ScenarioT]]
+    tables: tuple[TransitionTable[Any, Any], ...]
+    """Of which every entry should be met by enough seeds."""
+    works: str
+    """What its works are called."""
+    questions: str
+    """What it is asked is called."""
+    promise: str
+
+    def moves(self) -> list[str]:
+        """Every entry of the tables, by the name it has in a summary."""
+        return [name_of_move(state, trigger) for table in self.tables for state, trigger, _ in table]
+
+    def shrink(self, outcome: PlayOutcome[ScenarioT]) -> PlayOutcome[ScenarioT]:
+        return shrink.shrink_with(outcome, self.play, self.smaller)
+
+
+def name_of_move(state: object, trigger: object) -> str:
+    return f"{type(state).__name__.removesuffix('State').lower()}: {state}, {trigger}"
+
+
+CREW: Drama[Scenario] = Drama(
+    name="crew",
+    option="",
+    faults=faults.FAULTS,
+    generate=scenario.generate,
+    from_json=scenario.from_json,
+    play=world.play,
+    smaller=shrink.smaller,
+    tables=(WORK_TABLE, WORKER_TABLE, ATTEMPT_TABLE),
+    works="works",
+    questions="queries",
+    promise="no work was lost, done twice or left behind",
+)
+
+
+def drama_named(name: str) -> Drama[Any]:
+    """Loads no more than it needs: searches take more modules than a crew."""
+    if name == CREW.name:
+        return CREW
+    from quarterdeck.simulation.recruiting.drama import RECRUITING  # noqa: PLC0415 - loaded when it is needed
+
+    return RECRUITING

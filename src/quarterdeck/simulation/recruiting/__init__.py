@@ -1,0 +1,1 @@
+"""Recruiting, simulated: recruiters, workers and roots with their real drivers, under faults."""

@@ -1,0 +1,475 @@
+"""Recruiters and workers over HTTP, as a worker and a root see them."""
+
+import asyncio
+import json
+import ssl
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from random import Random
+from typing import Any
+
+import pyarrow  # pyright: ignore[reportMissingTypeStubs]
+import pytest
+import trustme
+from starlette.types import Receive, Scope, Send
+
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.http.errors import rendered
+from quarterdeck.recruiter import client as client_module
+from quarterdeck.recruiter.chunk_request import decode_chunk
+from quarterdeck.recruiter.client import HttpRecruiting, HttpRegistry, HttpSearchWorkers
+from quarterdeck.recruiter.frames import encode_error, encode_progress, encode_report, encode_rows
+from quarterdeck.recruiter.model import Chunk, ChunkReport, Directive, FileKind, Offer, Piece, Recruited, SearchSpec
+from quarterdeck.recruiter.ports import (
+    ChunkAnswer,
+    Registered,
+    RegistrationFailedError,
+    WorkerLostError,
+    WorkerNotReachedError,
+)
+from tests.http.asked import served, until
+from tests.ports import dead_port
+
+_arrow: Any = pyarrow
+CHUNK = Chunk(0, (Piece("/a", FileKind.NDJSON, 10, "v", 0, 10),))
+REPORT = ChunkReport(10, 2)
+ROWS = _arrow.record_batch({"v": [1, 2]})
+WHOLE = encode_progress(5) + b"".join(encode_rows([ROWS])) + encode_report(REPORT)
+
+
+class Asked:
+    """One request to a peer, and the way to answer it."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.path = str(scope["path"])
+        self.headers = {name.decode(): value.decode() for name, value in scope["headers"]}
+        self.body = b""
+        self.receive = receive
+        self._send = send
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    async def read(self) -> None:
+        while True:
+            message = await self.receive()
+            self.body += message.get("body", b"")
+            if not message.get("more_body"):
+                return
+
+    async def answer(self, body: bytes, status: int = 200) -> None:
+        await self.begin(status)
+        await self.say(body, more=False)
+
+    async def begin(self, status: int = 200) -> None:
+        await self._send({"type": "http.response.start", "status": status, "headers": []})
+
+    async def say(self, body: bytes, *, more: bool = True) -> None:
+        await self._send({"type": "http.response.body", "body": body, "more_body": more})
+
+    async def wait_gone(self) -> None:
+        while (await self.receive())["type"] != "http.disconnect":
+            pass
+
+
+Behaviour = Callable[[Asked], Awaitable[None]]
+
+
+class Peer:
+    def __init__(self, behave: Behaviour) -> None:
+        self.behave = behave
+        self.asked: list[Asked] = []
+        self.gone = 0
+        self.addr = ""
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.addr}"
+
+    @property
+    def worker(self) -> Recruited:
+        return Recruited(self.addr, "n", 1, "r1")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        asked = Asked(scope, receive, send)
+        await asked.read()
+        self.asked.append(asked)
+        await self.behave(asked)
+        self.gone += 1
+
+
+@asynccontextmanager
+async def peer(behave: Behaviour, **options: Any) -> AsyncGenerator[Peer]:
+    one = Peer(behave)
+    async with served(one, stop_timeout_s=0, **options) as server:
+        one.addr = f"127.0.0.1:{server.port}"
+        yield one
+
+
+def answers(document: object, status: int = 200) -> Behaviour:
+    async def behave(asked: Asked) -> None:
+        await asked.answer(document if isinstance(document, bytes) else json.dumps(document).encode(), status)
+
+    return behave
+
+
+async def hold(asked: Asked) -> None:
+    await asked.wait_gone()
+
+
+async def cut(asked: Asked) -> None:
+    """In the middle of an answer."""
+    await asked.begin()
+    await asked.say(WHOLE[:-1])
+    raise RuntimeError("cut")
+
+
+@asynccontextmanager
+async def nobody() -> AsyncGenerator[str]:
+    """An address where nobody answers."""
+    with dead_port() as port:
+        yield f"127.0.0.1:{port}"
+
+
+# Registering
+
+
+@asynccontextmanager
+async def registry() -> AsyncGenerator[HttpRegistry]:
+    one = HttpRegistry(token="secret")
+    try:
+        yield one
+    finally:
+        await one.close()
+
+
+def register(behave: Behaviour, offer: Offer | None = None) -> tuple[Registered, Peer]:
+    async def run() -> tuple[Registered, Peer]:
+        async with peer(behave) as recruiter, registry() as one:
+            return await one.register(recruiter.url, offer or Offer("w:1", "n"), 30), recruiter
+
+    return asyncio.run(run())
+
+
+def test_a_worker_registers_with_all_that_is_known_of_it() -> None:
+    offer = Offer("w:1", "n", frozenset({"b", "a"}), 3)
+    found, recruiter = register(answers({"directive": "reserved", "reservation": "r7", "label": "l"}), offer)
+    assert found == Registered(Directive.RESERVED, "r7", "l")
+    (asked,) = recruiter.asked
+    assert asked.path == "/recruiter/register"
+    assert asked.headers["authorization"] == "Bearer secret"
+    assert asked.json == {"addr": "w:1", "node_name": "n", "timeout": 30_000, "labels": ["a", "b"], "slots": 3}
+
+
+@pytest.mark.parametrize(
+    "document, expected",
+    [
+        ({"directive": "reserved"}, Registered(Directive.RESERVED)),
+        ({"directive": "reserved", "reservation": None, "label": None}, Registered(Directive.RESERVED)),
+        ({"directive": "reregister"}, Registered(Directive.REREGISTER)),
+    ],
+)
+def test_a_recruiter_need_not_say_more_than_its_directive(document: object, expected: Registered) -> None:
+    assert register(answers(document))[0] == expected
+
+
+@pytest.mark.parametrize(
+    "behave, why",
+    [
+        (answers({"directive": "dance"}), "nobody knows: 'dance'"),
+        (answers([]), "no document"),
+        (answers(b"{"), "no JSON"),
+        (answers({"error": "x"}, 409), "answered 409"),
+        (answers(b"x", 500), "answered 500: x"),
+        (cut, "closed by the peer"),
+    ],
+)
+def test_whatever_else_a_recruiter_does_is_a_registration_that_failed(behave: Behaviour, why: str) -> None:
+    with pytest.raises(RegistrationFailedError, match=why):
+        register(behave)
+
+
+def test_a_recruiter_that_is_not_there_is_a_registration_that_failed() -> None:
+    async def run() -> None:
+        async with nobody() as addr, registry() as one:
+            await one.register(f"http://{addr}", Offer("w:1", "n"), 30)
+
+    with pytest.raises(RegistrationFailedError, match="http://127"):
+        asyncio.run(run())
+
+
+def test_a_registration_that_is_canceled_is_taken_back() -> None:
+    async def run() -> None:
+        async with peer(hold) as recruiter, registry() as one:
+            registering = asyncio.create_task(one.register(recruiter.url, Offer("w:1", "n"), 30))
+            await until(lambda: bool(recruiter.asked))
+            registering.cancel()
+            await until(lambda: recruiter.gone == 1)
+            await asyncio.wait([registering])
+
+    asyncio.run(run())
+
+
+def test_a_recruiter_may_be_behind_a_path() -> None:
+    async def run() -> None:
+        async with peer(answers({"directive": "reregister"})) as recruiter, registry() as one:
+            await one.register(f"{recruiter.url}/crew/", Offer("w:1", "n"), 30)
+            assert recruiter.asked[0].path == "/crew/recruiter/register"
+
+    asyncio.run(run())
+
+
+# Recruiting
+
+
+def pool(*names: str) -> Behaviour:
+    """A recruiter that gives as many of these as are asked for."""
+    free = list(names)
+
+    async def behave(asked: Asked) -> None:
+        given = [free.pop(0) for _ in range(min(asked.json["number_requested"], len(free)))]
+        await asked.answer(json.dumps({"workers": [{"addr": f"{name}:1", "node": "n"} for name in given]}).encode())
+
+    return behave
+
+
+def recruit(number: int, *behaviours: Behaviour | None, label: str = "") -> tuple[set[str], list[Peer], list[str]]:
+    """Which workers came; None is a recruiter that is not there."""
+    troubles: list[str] = []
+
+    async def run() -> tuple[set[str], list[Peer]]:
+        async with peer(behaviours[0] or hold) as one, peer(behaviours[-1] or hold) as other, nobody() as addr:
+            asked = zip((one, other), behaviours, strict=True)
+            urls = [each.url if behave else f"http://{addr}" for each, behave in asked]
+            recruiting = HttpRecruiting(urls, Random(1), on_trouble=troubles.append)
+            try:
+                found = await recruiting.recruit(number, label)
+            finally:
+                await recruiting.close()
+            return {worker.addr for worker in found}, [one, other]
+
+    return *asyncio.run(run()), troubles
+
+
+def test_one_recruiter_is_enough_when_it_has_enough() -> None:
+    found, peers, _ = recruit(2, pool("a", "b", "c"), pool("a", "b", "c"), label="mine")
+    assert found == {"a:1", "b:1"}
+    (asked,) = [asked for each in peers for asked in each.asked]
+    assert (asked.path, asked.json) == ("/recruiter/recruit", {"number_requested": 2, "label": "mine"})
+
+
+def test_what_one_recruiter_has_not_the_next_may_have() -> None:
+    found, peers, _ = recruit(3, pool("a", "b"), pool("c", "d"))
+    assert len(found) == 3
+    assert sorted(asked.json["number_requested"] for each in peers for asked in each.asked) == [1, 3]
+
+
+def test_all_recruiters_together_may_have_too_few() -> None:
+    assert recruit(9, pool("a"), pool("b"))[0] == {"a:1", "b:1"}
+
+
+@pytest.mark.parametrize("broken", [None, cut, answers(b"x", 500), answers({}), answers({"workers": [{"slots": 1}]})])
+def test_a_recruiter_that_is_of_no_use_is_passed_over(broken: Behaviour | None) -> None:
+    found, _, troubles = recruit(9, broken, pool("a"))
+    assert found == {"a:1"}
+    assert len(troubles) == 1
+
+
+def test_to_reach_no_recruiter_is_to_get_nobody() -> None:
+    assert recruit(9, None, None)[0] == set()
+
+
+def test_which_recruiter_is_asked_first_is_chance() -> None:
+    async def run() -> set[str]:
+        async with peer(pool(*map(str, range(100)))) as one, peer(pool(*map(str, range(100)))) as other:
+            recruiting = HttpRecruiting([one.url, other.url], Random(1))
+            for _ in range(20):
+                await recruiting.recruit(1, "")
+            await recruiting.close()
+            return {each.addr for each in (one, other) if each.asked}
+
+    assert len(asyncio.run(run())) == 2
+
+
+def test_all_that_a_recruiter_says_of_a_worker_is_known() -> None:
+    worker = {"addr": "a:1", "node_name": "n7", "slots": 4, "reservation": "r1"}
+
+    async def run() -> None:
+        async with peer(answers({"workers": [worker]})) as one:
+            recruiting = HttpRecruiting([one.url], Random(1))
+            assert await recruiting.recruit(1, "") == [Recruited("a:1", "n7", 4, "r1")]
+            await recruiting.close()
+
+    asyncio.run(run())
+
+
+def test_a_reservation_that_would_write_headers_of_its_own_is_refused() -> None:
+    found, _, troubles = recruit(9, answers({"workers": [{"addr": "a:1", "reservation": "x\r\nY: 1"}]}), pool("b"))
+    assert found == {"b:1"}
+    assert "does not fit into a header" in troubles[0]
+
+
+# Searching
+
+
+@asynccontextmanager
+async def search_workers() -> AsyncGenerator[HttpSearchWorkers]:
+    one = HttpSearchWorkers(token="secret")
+    try:
+        yield one
+    finally:
+        await one.close()
+
+
+def search(behave: Behaviour) -> tuple[ChunkAnswer, list[int], Peer]:
+    progress: list[int] = []
+
+    async def run() -> tuple[ChunkAnswer, Peer]:
+        async with peer(behave) as worker, search_workers() as workers:
+            spec = SearchSpec("x", 1)
+            answer = await workers.search(worker.worker, spec, CHUNK, ask_about={"f"}, on_progress=progress.append)
+            return answer, worker
+
+    answer, worker = asyncio.run(run())
+    return answer, progress, worker
+
+
+def test_a_chunk_comes_back_with_its_rows_and_report() -> None:
+    answer, progress, worker = search(answers(WHOLE))
+    assert (list(answer.batches), answer.report, progress) == ([ROWS], REPORT, [5])
+    (asked,) = worker.asked
+    assert asked.path == "/worker/chunksearch"
+    assert asked.headers["x-reservation"] == "r1"
+    assert asked.headers["accept"] == "application/vnd.quarterdeck.chunk"
+    assert asked.headers["authorization"] == "Bearer secret"
+    assert decode_chunk(asked.body, 0).spec == SearchSpec("x", 1)
+
+
+def test_many_rows_are_decoded_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "_IN_THREAD_BYTES", 10)
+    assert list(search(answers(WHOLE))[0].batches) == [ROWS]
+
+
+def test_the_rows_of_an_answer_may_come_byte_by_byte() -> None:
+    async def behave(asked: Asked) -> None:
+        await asked.begin()
+        for at in range(len(WHOLE)):
+            await asked.say(WHOLE[at : at + 1])
+        await asked.say(b"", more=False)
+
+    assert list(search(behave)[0].batches) == [ROWS]
+
+
+REFUSED = QuarterdeckError(ErrorCode.INVALID_ARGUMENT, "bad query", "line 1, column 2", "mend it")
+FULL = QuarterdeckError(ErrorCode.UNAVAILABLE, "no", "the store is away", "later")
+
+
+@pytest.mark.parametrize(
+    "behave, why",
+    [
+        (cut, "closed by the peer"),
+        (answers(WHOLE[: -len(encode_report(REPORT))]), "ended without a report"),
+        (answers(b""), "ended without a report"),
+        (answers(WHOLE + encode_progress(1)), "after the report"),
+        (answers(b"\xff\xff\xff\xff\x01"), "a frame of"),
+        (answers(rendered(FULL), 503), "answered 503: no: the store is away"),
+        (answers(encode_error(FULL)), "the store is away"),
+        (answers(b"<html>", 400), "cannot be read"),
+    ],
+)
+def test_a_worker_that_does_not_finish_is_lost(behave: Behaviour, why: str) -> None:
+    with pytest.raises(WorkerLostError, match=why) as lost:
+        search(behave)
+    assert not isinstance(lost.value, WorkerNotReachedError)
+
+
+@pytest.mark.parametrize("status", [404, 409])
+def test_a_worker_that_is_not_ours_never_had_the_chunk(status: int) -> None:
+    with pytest.raises(WorkerNotReachedError, match=f"answered {status}"):
+        search(answers(rendered(REFUSED), status))
+
+
+@pytest.mark.parametrize(
+    "behave", [answers(rendered(REFUSED), 400), answers(encode_progress(1) + encode_error(REFUSED))]
+)
+def test_what_a_worker_refuses_is_told_in_its_own_words(behave: Behaviour) -> None:
+    with pytest.raises(QuarterdeckError) as refused:
+        search(behave)
+    assert refused.value.args == (*REFUSED.args[:-1], False)
+
+
+@pytest.mark.parametrize("addr", ["", "no address"])
+def test_a_worker_that_is_not_there_never_had_the_chunk(addr: str) -> None:
+    async def run() -> None:
+        async with nobody() as dead, search_workers() as workers:
+            worker = Recruited(addr or dead, "n", 1, "r")
+            await workers.release(worker)
+            await workers.search(worker, SearchSpec("x", 1), CHUNK, ask_about=(), on_progress=lambda _: None)
+
+    with pytest.raises(WorkerNotReachedError):
+        asyncio.run(run())
+
+
+def test_a_worker_that_is_silent_for_too_long_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "_ANSWER_S", 0.05)
+
+    async def behave(asked: Asked) -> None:
+        await asked.begin()
+        await asked.say(encode_progress(1))
+        await asked.wait_gone()
+
+    with pytest.raises(WorkerLostError, match=r"nothing came for 0\.05 s"):
+        search(behave)
+
+
+def test_a_search_that_is_canceled_hangs_up() -> None:
+    async def run() -> None:
+        async with peer(hold) as worker, search_workers() as workers:
+            searching = asyncio.create_task(
+                workers.search(worker.worker, SearchSpec("x", 1), CHUNK, ask_about=(), on_progress=lambda _: None)
+            )
+            await until(lambda: bool(worker.asked))
+            searching.cancel()
+            await until(lambda: worker.gone == 1)
+            await asyncio.wait([searching])
+
+    asyncio.run(run())
+
+
+# Releasing
+
+
+async def released(behave: Behaviour) -> Peer:
+    async with peer(behave) as worker, search_workers() as workers:
+        await workers.release(worker.worker)
+        return worker
+
+
+def test_a_release_names_its_reservation() -> None:
+    worker = asyncio.run(released(answers(b"", 204)))
+    (asked,) = worker.asked
+    assert (asked.path, asked.headers["x-reservation"]) == ("/worker/release", "r1")
+
+
+@pytest.mark.parametrize("behave", [hold, cut, answers(b"x", 500)])
+def test_nothing_that_goes_wrong_with_a_release_is_told(behave: Behaviour, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "_RELEASE_S", 0.05)
+    asyncio.run(released(behave))
+
+
+def test_workers_of_a_crew_with_tls_are_asked_over_tls() -> None:
+    authority = trustme.CA()
+    server_side = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    client_side = ssl.create_default_context()
+    authority.issue_cert("127.0.0.1").configure_cert(server_side)  # pyright: ignore[reportUnknownMemberType]
+    authority.configure_trust(client_side)  # pyright: ignore[reportUnknownMemberType]
+
+    async def run() -> None:
+        async with peer(answers(b"", 204), ssl=server_side) as worker:
+            workers = HttpSearchWorkers(ssl=client_side)
+            await workers.release(worker.worker)
+            await workers.close()
+            assert len(worker.asked) == 1
+
+    asyncio.run(run())
