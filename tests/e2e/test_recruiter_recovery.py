@@ -12,7 +12,7 @@ from tests.e2e.crew import Crew, Recruiter, Worker, until
 from tests.e2e.log_lines import Logs, search, searching, write_logs
 from tests.e2e.proxy import Proxy
 
-pytestmark = pytest.mark.xdist_group("e2e-search")
+pytestmark = pytest.mark.xdist_group("e2e-recruiter")
 
 CREW = 3
 IDLE_S = 1.0

@@ -43,6 +43,7 @@ def group_states(stage: Summarize, rows: Sql, values: Mapping[str, Value], extra
     """States of groups of records, which are rows that have columns for the values; `extra` columns are keys too. `n`
     is the number of records."""
     integers: list[Sql] = []
+    doubles: list[Sql] = []
     columns = list(extra)
     for number, field in enumerate(stage.by):
         columns.append(f"{values[field.name].json} AS k{number}")
@@ -56,14 +57,19 @@ def group_states(stage: Summarize, rows: Sql, values: Mapping[str, Value], extra
         # Most numbers are integers, and need not be looked at again.
         integers.append(f"{value.integer} AS i{number}")
         columns += [f"i{number}", f"CASE WHEN i{number} IS NULL THEN {value.number} END AS d{number}"]
+        doubles.append(f"CASE WHEN isfinite(d{number}) THEN d{number} END AS d{number}")
         if aggregate.op in (AggregateOp.MIN, AggregateOp.MAX):
             columns.append(f"CASE WHEN i{number} IS NULL THEN {value.text} END AS t{number}")
+            doubles.append(f"CASE WHEN NOT coalesce(isfinite(d{number}), false) THEN t{number} END AS t{number}")
     if integers:
         rows = f"SELECT *, {', '.join(integers)} FROM ({rows})"
+    rows = f"SELECT {', '.join(columns) or '1'} FROM ({rows})"
+    if doubles:
+        rows = f"SELECT * REPLACE ({', '.join(doubles)}) FROM ({rows})"
     keys = [*extra, *_keys(stage)]
     results = [*keys, "count(*) AS n", *(f"{state.of_records} AS {state.name}" for state in _states(stage))]
     grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
-    return f"SELECT {', '.join(results)} FROM (SELECT {', '.join(columns) or '1'} FROM ({rows})){grouped}"
+    return f"SELECT {', '.join(results)} FROM ({rows}){grouped}"
 
 
 def merged_states(stage: Summarize, rows: Sql) -> Sql:
@@ -113,7 +119,6 @@ def _states(stage: Summarize) -> list[_State]:
 def _states_of(number: int, aggregate: Aggregate) -> list[_State]:
     name = f"s{number}"
     integer, double, text = f"i{number}", f"d{number}", f"t{number}"
-    other = f"FILTER (isfinite({double}))"
     match aggregate.op:
         case AggregateOp.COUNT:
             counted = "count(*)" if aggregate.argument is None else f"count(*) FILTER (a{number})"
@@ -122,16 +127,15 @@ def _states_of(number: int, aggregate: Aggregate) -> list[_State]:
             return [
                 _State(f"{name}_i", _arrow.decimal128(38, 0), f"sum({integer})::{_SUM}", f"sum({name}_i)::{_SUM}"),
                 _State(f"{name}_in", _COUNT, f"count({integer})", f"sum({name}_in)::BIGINT"),
-                _State(f"{name}_d", _arrow.float64(), f"fsum({double}) {other}", f"fsum({name}_d)"),
-                _State(f"{name}_dn", _COUNT, f"count(*) {other}", f"sum({name}_dn)::BIGINT"),
+                _State(f"{name}_d", _arrow.float64(), f"fsum({double})", f"fsum({name}_d)"),
+                _State(f"{name}_dn", _COUNT, f"count({double})", f"sum({name}_dn)::BIGINT"),
             ]
         case AggregateOp.MIN | AggregateOp.MAX:
             function = aggregate.op.value
-            no_number = f"FILTER (NOT coalesce(isfinite({double}), false))"
             return [
                 _State(f"{name}_i", _arrow.decimal128(30, 0), f"{function}({integer})", f"{function}({name}_i)"),
-                _State(f"{name}_d", _arrow.float64(), f"{function}({double}) {other}", f"{function}({name}_d)"),
-                _State(f"{name}_t", _arrow.string(), f"{function}({text}) {no_number}", f"{function}({name}_t)"),
+                _State(f"{name}_d", _arrow.float64(), f"{function}({double})", f"{function}({name}_d)"),
+                _State(f"{name}_t", _arrow.string(), f"{function}({text})", f"{function}({name}_t)"),
             ]
         case _:
             assert_never(aggregate.op)

@@ -10,7 +10,6 @@ from typing import assert_never
 
 from quarterdeck.recruiter.engine.conditions import compare_time, compare_value
 from quarterdeck.recruiter.engine.fields import NOTHING, paths_of, pointer_of
-from quarterdeck.recruiter.engine.line_records import LONGEST_LINE_BYTES
 from quarterdeck.recruiter.engine.plan import Part, Plan
 from quarterdeck.recruiter.engine.sql import Parameters, Sql, identifier
 from quarterdeck.recruiter.engine.values import Value, of_json
@@ -71,7 +70,7 @@ class ColumnRecords:
         paths = self._parameters.add([glob.escape(path) for path in self._paths])
         types = self._parameters.add(dict.fromkeys(self._columns, "JSON"))
         return f"""SELECT * FROM read_json({paths}, columns = {types}, records = 'true', ignore_errors = false,
-            format = 'newline_delimited', compression = 'uncompressed', maximum_object_size = {LONGEST_LINE_BYTES})"""
+            format = 'newline_delimited', compression = 'uncompressed')"""
 
     @property
     def _time(self) -> Value:

@@ -16,12 +16,13 @@ from typing import Final, assert_never
 from quarterdeck.recruiter.engine.conditions import compare_time, compare_value
 from quarterdeck.recruiter.engine.fields import LINE, NOTHING, FieldColumns, LineFields
 from quarterdeck.recruiter.engine.patterns import escaped, literal, of_glob, runs_of_glob
-from quarterdeck.recruiter.engine.sql import Parameters, Sql, all_of
-from quarterdeck.recruiter.engine.values import Value
+from quarterdeck.recruiter.engine.sql import ABSENT, Parameters, Sql, all_of
+from quarterdeck.recruiter.engine.values import Value, time_of_text
 from quarterdeck.recruiter.language import ast
 from quarterdeck.recruiter.language.ast import Compare, Op
 
 LONGEST_LINE_BYTES: Final = 16 * 1024**2
+"""DuckDB reads lines of this length for certain, and none twice as long."""
 _BACKSLASH: Final = "'\\'"
 _TEXT: Final = f"json_extract({LINE}, '$')::VARCHAR"
 _UNESCAPED_LINE: Final = rf"regexp_replace({LINE}, '\\(u[0-9a-fA-F]{{4}}|.)', ' ', 'g')"
@@ -55,7 +56,7 @@ class LineRecords:
         return f"""SELECT {LINE}, {LINE} IS NULL OR NOT starts_with({LINE}, '{{') AS bad, file FROM (
             SELECT json::VARCHAR AS {LINE}, {"filename" if several else "NULL::VARCHAR"} AS file
             FROM read_ndjson_objects({paths}, format = 'newline_delimited', ignore_errors = true, filename = {several},
-            compression = 'uncompressed', maximum_object_size = {LONGEST_LINE_BYTES}))"""
+            compression = 'uncompressed'))"""
 
     def having_sql(self, name: str) -> Sql:
         """Something for each record that has a field."""
@@ -76,10 +77,13 @@ class LineRecords:
             "bad::TINYINT AS mark",
             "CASE WHEN bad THEN file END AS file" if len(self._paths) > 1 else "file",
             *([LINE] if line else []),
-            *([f"{fields.value(timed[0]).time_us if timed else 'NULL::BIGINT'} AS time_us"] if time else []),
             *dict.fromkeys(value.json for value in values.values()),
         ]
-        return f"SELECT {', '.join(columns)} FROM ({read})", values
+        if not time:
+            return f"SELECT {', '.join(columns)} FROM ({read})", values
+        text = fields.value(timed[0]).text if timed else ABSENT
+        rows = f"SELECT {', '.join(columns)}, {text} AS time_text FROM ({read})"
+        return f"SELECT *, {time_of_text('time_text')} AS time_us FROM ({rows})", values
 
     def value(self, name: str) -> Value:
         return self._fields.value(name)

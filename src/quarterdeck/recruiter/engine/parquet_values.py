@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from quarterdeck.recruiter.engine.fields import pointer_of
 from quarterdeck.recruiter.engine.sql import Parameters, Sql
-from quarterdeck.recruiter.engine.values import INTEGER, Value, json_of_number, of_json, of_text, time_of_number
+from quarterdeck.recruiter.engine.values import INTEGER, Value, json_of_number, of_json, of_text
 
 ColumnType: TypeAlias = Any
 """A `duckdb.sqltypes.DuckDBPyType`."""
@@ -70,20 +70,20 @@ def value_of(place: Place, parameters: Parameters) -> Value:
         return of_text(sql, f"to_json({sql})::VARCHAR")
     if kind in INTEGERS:
         text, number, integer = f"{sql}::VARCHAR", f"{sql}::DOUBLE", f"TRY_CAST({sql} AS {INTEGER})"
-        return Value(text, text, number, integer, is_there, time_of_number(number, integer))
+        return Value(text, text, number, integer, is_there)
     if kind in FLOATS:
         number, integer = f"{sql}::DOUBLE", f"NULL::{INTEGER}"
         text = json_of_number(number)
-        return Value(text, f"trim({text}, '\"')", number, integer, is_there, time_of_number(number, integer))
+        return Value(text, f"trim({text}, '\"')", number, integer, is_there)
     if kind == "decimal":
         integer = f"TRY_CAST({sql} AS {INTEGER})" if dict(place.type.children)["scale"] == 0 else f"NULL::{INTEGER}"
         text, number = f"to_json({sql})::VARCHAR", f"{sql}::DOUBLE"
-        return Value(text, text, number, integer, is_there, time_of_number(number, integer))
+        return Value(text, text, number, integer, is_there)
     if kind == "json":
         return of_json(f"nullif({sql}::VARCHAR, 'null')")
     value = of_json(f"CASE WHEN {is_there} THEN to_json({in_json(place, parameters)})::VARCHAR END")
     if kind in TIMES:
-        return replace(value, time_us=f"CASE WHEN isfinite({sql}) THEN epoch_us({sql}) END")
+        return replace(value, native_time_us=f"CASE WHEN isfinite({sql}) THEN epoch_us({sql}) END")
     return value
 
 

@@ -19,8 +19,10 @@ from quarterdeck.recruiter.model import FileKind, Piece
 
 _arrow: Final[Any] = pyarrow
 
-BLOCK_BYTES: Final = 32 * 1024**2
-"""More would not be faster, and takes memory; with less, the start of each query counts."""
+BLOCK_BYTES: Final = 64 * 1024**2
+"""Of lines: more would not be faster, and takes memory; with less, the start of each query counts."""
+_UNPACKED_BYTES: Final = 32 * 1024**2
+"""The same of lines that are in memory twice."""
 _LOOK_BYTES: Final = 64 * 1024
 _CHECK_BYTES: Final = 4 * 1024**2
 _CODECS: Final = {FileKind.GZIP: "gzip", FileKind.ZSTD: "zstd"}
@@ -90,11 +92,11 @@ def unpacked(piece: OpenPiece) -> Generator[tuple[Any, Any]]:
 
 
 def _unpacked_blocks(piece: OpenPiece, memory: MemoryFile) -> Iterator[int]:
-    buffer = bytearray(BLOCK_BYTES + LONGEST_LINE_BYTES)
+    buffer = bytearray(_UNPACKED_BYTES + LONGEST_LINE_BYTES)
     view = memoryview(buffer)
     held = 0  # bytes at the start of the buffer: of a line that has not ended yet
     with unpacked(piece) as (stream, packed):
-        while read := _fill(stream, view[held : held + BLOCK_BYTES]):
+        while read := _fill(stream, view[held : held + _UNPACKED_BYTES]):
             filled = held + read
             end = buffer.rfind(b"\n", held, filled) + 1
             if end:
@@ -125,7 +127,7 @@ def _data_blocks(data: bytes, memory: MemoryFile) -> Iterator[int]:
     start = 0
     while start < len(data):
         end = len(data)
-        if end - start > BLOCK_BYTES:
+        if end - start > BLOCK_BYTES + _LOOK_BYTES:
             end = data.rfind(b"\n", start, start + BLOCK_BYTES) + 1 or data.find(b"\n", start + BLOCK_BYTES) + 1 or end
         memory.hold([view[start:end]])
         start = end
@@ -142,7 +144,9 @@ def _file_blocks(piece: OpenPiece, memory: MemoryFile) -> Iterator[int]:
         place = _line_start(descriptor, piece.piece.start, size)
         last = _line_start(descriptor, piece.piece.end, size)
         while place < last:
-            end = min(last, _line_start(descriptor, place + BLOCK_BYTES, size))
+            # A piece of the usual size, with the rest of its last line, is not worth a second block.
+            is_last = last - place <= BLOCK_BYTES + _LOOK_BYTES
+            end = last if is_last else min(last, _line_start(descriptor, place + BLOCK_BYTES, size))
             memory.hold_part_of(descriptor, place, end)
             place = end
             yield min(end, piece.piece.end) - piece.piece.start

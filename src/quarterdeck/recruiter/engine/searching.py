@@ -206,7 +206,12 @@ class Searching:
         is_bad = _compute.equal(rows.column("mark"), 1)
         found = _Found([rows.filter(is_answer).drop_columns(list(MARKS)).cast(self._schema)])
         found.matches = _total(rows.column("counted").filter(_compute.invert(is_bad)))
-        bad = rows.filter(_compute.and_(is_bad, _compute.greater(rows.column("counted"), 0))).group_by("file").aggregate([("counted", "sum")]).to_pylist()
+        bad = (
+            rows.filter(_compute.and_(is_bad, _compute.greater(rows.column("counted"), 0)))
+            .group_by("file")
+            .aggregate([("counted", "sum")])
+            .to_pylist()
+        )
         for row in bad:
             url = urls[paths[0]] if row["file"] is None else urls[row["file"]]
             found.bad_lines[url] = found.bad_lines.get(url, 0) + row["counted_sum"]
