@@ -129,7 +129,7 @@ def ask_duckdb(sql: str, files: Sequence[Path]) -> list[dict[str, Any]]:
     with engine.connect(config={"threads": THREADS}) as database:
         listed = ", ".join(f"'{file}'" for file in files)
         database.execute(f"CREATE VIEW logs AS SELECT * FROM read_json([{listed}])")
-        return database.execute(sql).to_arrow_table().to_pylist()
+        return database.sql(sql).to_arrow_table().to_pylist()
 
 
 def same(ours: list[dict[str, Any]], theirs: list[dict[str, Any]]) -> bool:

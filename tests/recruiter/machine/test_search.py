@@ -102,6 +102,14 @@ def test_each_worker_gets_as_many_chunks_as_it_has_slots_and_the_least_busy_one_
     assert assigned(effects) == [(ONE, 0), (TWO, 1), (ONE, 2)]
 
 
+def test_while_many_chunks_are_left_a_worker_has_one_ahead_of_its_turn() -> None:
+    played = Played(chunks=8, max_workers=2, ahead=1)
+    effects = played.tell(recruited(worker(1), worker(2)))
+    assert assigned(effects) == [(ONE, 0), (TWO, 1), (ONE, 2), (TWO, 3)]
+    assert assigned(played.tell(ChunkFinished(ONE, 0, 5))) == []  # four are left for two: whoever is free takes them
+    assert assigned(played.tell(ChunkFinished(ONE, 2, 5))) == [(ONE, 4)]
+
+
 def test_whoever_is_done_gets_the_next_chunk() -> None:
     played = Played(chunks=3, max_workers=2)
     played.tell(recruited(worker(1), worker(2)))

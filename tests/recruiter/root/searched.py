@@ -297,7 +297,7 @@ async def root(folder: Path, workers: PlayedWorkers | None = None, **options: An
         gathering,
         CountedIds(),
         lambda: NOW_US,
-        SearchOptions(**options),
+        SearchOptions(**{"ahead": 0, **options}),
     )
     try:
         yield Root(folder, played, alone, service, gatherings)

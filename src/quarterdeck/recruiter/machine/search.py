@@ -41,6 +41,8 @@ from quarterdeck.recruiter.machine.search_records import (
 from quarterdeck.recruiter.model import Chunk, Recruited
 
 _NO_JITTER = 0.5
+_MANY = 2
+"""Chunks in line for each worker, so that none of them is idle at the end while another has two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,9 @@ class SearchConfig:
 
     max_workers: int
     """Workers at the same time. 0: there is nobody to ask, and the root is on its own."""
+    ahead: int = 0
+    """Chunks that a worker has beyond its slots, while there are many left: it begins the next one without waiting for
+    us. More of them would be lost with it, and could have been another's."""
     alone_at_once: int = 1
     """Chunks that the root searches at the same time when it has no workers."""
     running_bytes: int = 4 * 1024**3
@@ -282,7 +287,8 @@ class SearchMachine:
     def _assign(self) -> None:
         apart = self._kept_apart() if self.suspects else None
         while self._may_give_out(self.line):
-            roomy = (member for member in self.members.values() if member.has_room and member is not apart)
+            ahead = self.config.ahead if len(self.line) > _MANY * len(self.members) else 0
+            roomy = (each for each in self.members.values() if each.has_room(ahead) and each is not apart)
             member = min(roomy, key=_least_busy, default=None)
             if member is None:
                 return

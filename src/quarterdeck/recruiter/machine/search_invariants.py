@@ -65,7 +65,7 @@ def _of_members(machine: "SearchMachine") -> Iterator[Claim]:
         ),
     )
     for member in machine.members.values():
-        limit = 1 if member.is_alone_with_suspect else member.worker.slots
+        limit = 1 if member.is_alone_with_suspect else member.worker.slots + config.ahead
         yield len(member.chunks) <= limit, "worker %s has %s chunks at once", (member.worker.addr, len(member.chunks))
 
 

@@ -79,6 +79,6 @@ class Member:
     is_alone_with_suspect: bool = False
     """Its one chunk may kill it, and shall take no other with it."""
 
-    @property
-    def has_room(self) -> bool:
-        return len(self.chunks) < self.worker.slots and not self.is_alone_with_suspect
+    def has_room(self, ahead: int) -> bool:
+        """For a chunk, or for one ahead of its turn."""
+        return len(self.chunks) < self.worker.slots + ahead and not self.is_alone_with_suspect

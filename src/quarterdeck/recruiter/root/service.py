@@ -37,6 +37,8 @@ class SearchOptions:
     """A search that asks for more gets this."""
     at_once: int = 16
     """Searches that run at the same time; one more is refused."""
+    ahead: int = 1
+    """Chunks that a worker has beyond its slots, while there are many."""
     alone_at_once: int = 1
     """Chunks that a search without workers searches at the same time, in this process."""
     has_recruiters: bool = True
@@ -158,6 +160,7 @@ class SearchService:
         options = self._options
         config = SearchConfig(
             max_workers=planned.request.max_workers if options.has_recruiters else 0,
+            ahead=options.ahead,
             alone_at_once=options.alone_at_once,
             running_bytes=options.running_bytes,
             held_bytes=options.held_bytes,

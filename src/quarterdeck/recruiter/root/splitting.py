@@ -23,7 +23,7 @@ PART_BYTES_MIN: Final = 8 * MIB
 """Below, the way to a worker and back takes longer than the search."""
 PART_BYTES_MAX: Final = 64 * MIB
 """Above, a worker that is lost in the middle costs too much."""
-PARTS: Final = 32
+PARTS: Final = 16
 """Of what is neither little nor much: enough for a few workers to share it evenly, few enough that each is worth it."""
 CHUNK_FILES_MAX: Final = 64
 _NAMED_MAX: Final = 3

@@ -44,7 +44,7 @@ class Search:
         chunks = [_chunk(name, number) for number in range(len(load.chunks))]
         held = world.chance.choice((_ANSWER_BYTES, 1000 * _ANSWER_BYTES))
         running = world.chance.choice((3 * CHUNK_BYTES, 1000 * CHUNK_BYTES))
-        config = SearchConfig(load.max_workers, running_bytes=running, held_bytes=held)
+        config = SearchConfig(load.max_workers, ahead=len(chunks) % 2, running_bytes=running, held_bytes=held)
         self.driver = SearchDriver(
             config,
             SearchSpec("*", 0),
