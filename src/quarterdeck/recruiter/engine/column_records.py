@@ -8,13 +8,13 @@ import glob
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
-from quarterdeck.recruiter.engine.conditions import compare_time, compare_value
+from quarterdeck.recruiter.engine.conditions import atoms_of, compare_time, compare_value
 from quarterdeck.recruiter.engine.fields import NOTHING, paths_of, pointer_of
 from quarterdeck.recruiter.engine.plan import Part, Plan
 from quarterdeck.recruiter.engine.sql import Parameters, Sql, identifier
 from quarterdeck.recruiter.engine.values import Value, of_json
 from quarterdeck.recruiter.language import ast
-from quarterdeck.recruiter.language.ast import And, Compare, Condition, Contains, Everything, Not, Op, Or, TimeRange
+from quarterdeck.recruiter.language.ast import Compare, Contains, Op, TimeRange
 from quarterdeck.recruiter.language.fields import stage_fields
 
 
@@ -91,10 +91,11 @@ def names_by_columns(plan: Plan, time_field: str | None) -> list[str] | None:
     """The fields that a search reads, if reading them is enough and the better way: not when words are looked for in
     whole lines, and not when a comparison can be ruled out by the line as it stands."""
     stage = plan.cuts[0] if plan.cuts else plan.stage
-    if stage is None or not (plan.cuts or plan.part is Part.GROUPS) or not _suits(plan.search.condition):
+    atoms = list(atoms_of(plan.search.condition))
+    if stage is None or not (plan.cuts or plan.part is Part.GROUPS) or not all(map(_suits, atoms)):
         return None
     names = [field.name for field in stage_fields(stage)]
-    names += [compare.field.name for compare in _compares(plan.search.condition)]
+    names += [atom.field.name for atom in atoms if isinstance(atom, Compare)]
     columns = set(_columns_of([*names, *([] if time_field is None else [time_field])]))
     # DuckDB takes names that differ in case only for one, and gives a name to what has none.
     is_clear = "" not in columns and len({column.casefold() for column in columns}) == len(columns)
@@ -106,32 +107,13 @@ def _columns_of(names: Sequence[str]) -> Iterator[str]:
         yield from (path[0] for path in paths_of(name))
 
 
-def _suits(condition: Condition) -> bool:
-    match condition:
-        case Everything() | TimeRange():
+def _suits(atom: Contains | Compare | TimeRange) -> bool:
+    match atom:
+        case TimeRange():
             return True
         case Contains():
             return False
         case Compare():
-            return condition.op is not Op.EQUAL or isinstance(condition.value, ast.Number)
-        case And() | Or():
-            return all(map(_suits, condition.parts))
-        case Not():
-            return _suits(condition.part)
+            return atom.op is not Op.EQUAL or isinstance(atom.value, ast.Number)
         case _:
-            assert_never(condition)
-
-
-def _compares(condition: Condition) -> Iterator[Compare]:
-    match condition:
-        case Compare():
-            yield condition
-        case And() | Or():
-            for part in condition.parts:
-                yield from _compares(part)
-        case Not():
-            yield from _compares(condition.part)
-        case Everything() | Contains() | TimeRange():
-            return
-        case _:
-            assert_never(condition)
+            assert_never(atom)

@@ -4,6 +4,7 @@ An atom is true or false of a record, so that `not` is its complement. In SQL it
 false where nothing negates it; only there is it made false. A bare comparison is what DuckDB can push into a scan.
 """
 
+from collections.abc import Iterator
 from typing import Final, Protocol, assert_never
 
 from quarterdeck.recruiter.engine.patterns import of_glob
@@ -42,6 +43,22 @@ class Records(Protocol):
     def is_within(self, start_us: int | None, end_us: int | None) -> Sql:
         """Whether the time of a record is not before the start and before the end."""
         ...
+
+
+def atoms_of(condition: Condition) -> Iterator[Contains | Compare | TimeRange]:
+    """What a condition is made of, as often as it is said."""
+    match condition:
+        case Contains() | Compare() | TimeRange():
+            yield condition
+        case And() | Or():
+            for part in condition.parts:
+                yield from atoms_of(part)
+        case Not():
+            yield from atoms_of(condition.part)
+        case Everything():
+            return
+        case _:
+            assert_never(condition)
 
 
 def condition_sql(condition: Condition, records: Records, now_us: int, *, negated: bool = False) -> Sql:

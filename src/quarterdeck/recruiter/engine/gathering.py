@@ -31,6 +31,8 @@ RecordBatch: TypeAlias = Any
 """A `pyarrow.RecordBatch`."""
 
 _BATCH_ROWS: Final = 8192
+_LEAST_BYTES: Final = 64 * 1024**2
+"""With less, DuckDB cannot even sort on disk."""
 _PARTS: Final = "SELECT * FROM parts"
 
 
@@ -95,7 +97,7 @@ class Gathering:
     def _put_together(self, stop: StopSignal) -> Generator[bytes]:
         database = open_database(
             threads=1,  # sums are made in the order of the chunks
-            memory_limit_bytes=self._memory_bytes,
+            memory_limit_bytes=max(self._memory_bytes, _LEAST_BYTES),
             temp_directory=str(self._spool.folder / "sorting"),
         )
         try:

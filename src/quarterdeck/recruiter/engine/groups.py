@@ -10,12 +10,16 @@ from quarterdeck.recruiter.engine.memory_file import MemoryFile
 from quarterdeck.recruiter.engine.parquet_records import ParquetRecords
 from quarterdeck.recruiter.engine.parquet_values import ColumnType
 from quarterdeck.recruiter.engine.parts import SearchedRecords
-from quarterdeck.recruiter.engine.pieces import DamagedPieceError, OpenPiece
+from quarterdeck.recruiter.engine.pieces import DamagedPieceError, OpenPiece, unpack_small
 from quarterdeck.recruiter.engine.sql import Parameters
+from quarterdeck.recruiter.language.ast import Condition
 from quarterdeck.recruiter.model import FileKind
 
 _TOGETHER_BYTES: Final = 32 * 1024**2
-_TOGETHER_FILES: Final = 200
+_TOGETHER_FILES: Final = 100
+_SMALL_BYTES: Final = 1024**2
+"""Of a compressed file that is unpacked as a whole, if it then has not more than so many times that."""
+_LARGEST_RATIO: Final = 16
 
 Columns: TypeAlias = dict[str, ColumnType]
 """Of a Parquet file, by name."""
@@ -31,9 +35,12 @@ class Group:
     in_blocks: bool = False
     """A single piece that is not read by its path."""
 
-    def records(self, paths: Sequence[str], time_field: str | None, parameters: Parameters) -> SearchedRecords:
+    def records(
+        self, paths: Sequence[str], time_field: str | None, parameters: Parameters, condition: Condition
+    ) -> SearchedRecords:
+        """Of which a condition will be asked."""
         if self.columns is None:
-            return LineRecords(paths, time_field, parameters)
+            return LineRecords(paths, time_field, parameters, condition)
         return ParquetRecords(paths, self.columns, time_field, parameters)
 
 
@@ -48,17 +55,17 @@ def groups_of(
     for piece in pieces:
         try:
             shape = columns_of(piece) if piece.piece.kind is FileKind.PARQUET else None
-            in_blocks = shape is None and not _is_small(piece)
+            small = piece if shape is not None else _small(piece)
         except DamagedPieceError as error:
             on_damage(piece, error)
             continue
-        if waiting and (in_blocks or shape != columns or _is_full(waiting, piece)):
+        if waiting and (small is None or shape != columns or _is_full(waiting, small)):
             yield Group(tuple(waiting), columns)
             waiting = []
-        if in_blocks:
+        if small is None:
             yield Group((piece,), None, in_blocks=True)
         else:
-            waiting.append(piece)
+            waiting.append(small)
             columns = shape
     if waiting:
         yield Group(tuple(waiting), columns)
@@ -74,13 +81,20 @@ def path_of(piece: OpenPiece, files: ExitStack) -> str:
     return memory.path
 
 
-def _is_small(piece: OpenPiece) -> bool:
-    """Whether a piece can be read with others: plain lines, and no part of a bigger file."""
-    if piece.piece.kind is not FileKind.NDJSON or piece.piece.length_bytes > _TOGETHER_BYTES:
-        return False
-    return piece.data is not None or piece.is_whole_file
+def _small(piece: OpenPiece) -> OpenPiece | None:
+    """The piece as it can be read with others: plain lines, and no part of a bigger file. None if it cannot."""
+    if piece.piece.kind is not FileKind.NDJSON:
+        is_small = piece.piece.length_bytes <= _SMALL_BYTES
+        return unpack_small(piece, _LARGEST_RATIO * _SMALL_BYTES) if is_small else None
+    if piece.piece.length_bytes > _TOGETHER_BYTES:
+        return None
+    return piece if piece.data is not None or piece.is_whole_file else None
 
 
 def _is_full(waiting: Sequence[OpenPiece], piece: OpenPiece) -> bool:
-    size_bytes = sum(other.piece.length_bytes for other in waiting) + piece.piece.length_bytes
+    size_bytes = sum(map(_size_bytes, waiting)) + _size_bytes(piece)
     return size_bytes > _TOGETHER_BYTES or len(waiting) >= _TOGETHER_FILES
+
+
+def _size_bytes(piece: OpenPiece) -> int:
+    return piece.piece.length_bytes if piece.data is None else len(piece.data)

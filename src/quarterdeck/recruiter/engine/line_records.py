@@ -10,19 +10,22 @@ they stand in the file.
 
 import glob
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final, assert_never
 
-from quarterdeck.recruiter.engine.conditions import compare_time, compare_value
+from quarterdeck.recruiter.engine.conditions import atoms_of, compare_time, compare_value
 from quarterdeck.recruiter.engine.fields import LINE, NOTHING, FieldColumns, LineFields
 from quarterdeck.recruiter.engine.patterns import escaped, literal, of_glob, runs_of_glob
 from quarterdeck.recruiter.engine.sql import ABSENT, Parameters, Sql, all_of
-from quarterdeck.recruiter.engine.values import Value, time_of_text
+from quarterdeck.recruiter.engine.values import Value, of_text, time_of_text
 from quarterdeck.recruiter.language import ast
-from quarterdeck.recruiter.language.ast import Compare, Op
+from quarterdeck.recruiter.language.ast import Compare, Condition, Contains, Everything, Op, TimeRange
 
+EVERYTHING: Final = Everything()
 LONGEST_LINE_BYTES: Final = 16 * 1024**2
 """DuckDB reads lines of this length for certain, and none twice as long."""
+_OFTEN: Final = 3
 _BACKSLASH: Final = "'\\'"
 _TEXT: Final = f"json_extract({LINE}, '$')::VARCHAR"
 _UNESCAPED_LINE: Final = rf"regexp_replace({LINE}, '\\(u[0-9a-fA-F]{{4}}|.)', ' ', 'g')"
@@ -34,11 +37,19 @@ _STRUCTURE: Final = re.compile(r'[{}\[\],:"\\\x00-\x1f]|^\s|\s$')
 class LineRecords:
     """Lines of some files. `time_field` names the field with a record's time, if there is one."""
 
-    def __init__(self, paths: Sequence[str], time_field: str | None, parameters: Parameters) -> None:
+    def __init__(
+        self,
+        paths: Sequence[str],
+        time_field: str | None,
+        parameters: Parameters,
+        condition: Condition = EVERYTHING,
+    ) -> None:
+        """`condition` is the one that will be asked for."""
         self._paths = paths
         self._time_field = time_field
         self._parameters = parameters
         self._fields = LineFields(parameters)
+        self._shared = {sql: f"shared{number}" for number, sql in enumerate(self._often_said(condition))}
 
     @property
     def is_read_twice(self) -> bool:
@@ -71,7 +82,7 @@ class LineRecords:
         fields = FieldColumns(self._parameters, [*names, *timed])
         where = "" if condition == "true" else f" WHERE bad OR ({condition})"
         kept = ["bad", "file", *([LINE] if line else [])]
-        read = fields.of_lines(kept, f"SELECT bad, file, {LINE} FROM ({self.source}){where}")
+        read = fields.of_lines(kept, f"SELECT bad, file, {LINE} FROM ({self._source_to_ask}){where}")
         values = {name: fields.value(name) for name in names}
         columns = [
             "bad::TINYINT AS mark",
@@ -86,7 +97,8 @@ class LineRecords:
         return f"SELECT *, {time_of_text('time_text')} AS time_us FROM ({rows})", values
 
     def value(self, name: str) -> Value:
-        return self._fields.value(name)
+        value = self._fields.value(name)
+        return of_text(self._shared[value.text], value.json) if value.text in self._shared else value
 
     def compare(self, compare: Compare) -> Sql:
         exact = f"({compare_value(self.value(compare.field.name), compare, self._parameters)})"
@@ -107,7 +119,7 @@ class LineRecords:
                     )
                 return self._contains(of_glob(value.pattern.strip("*")), runs, by_text="?" in value.pattern)
             case ast.Regex():
-                return f"regexp_matches({_TEXT}, {self._parameters.add(value.pattern)})"
+                return f"regexp_matches({self._said(_TEXT)}, {self._parameters.add(value.pattern)})"
             case _:
                 assert_never(value)
 
@@ -119,7 +131,7 @@ class LineRecords:
         """Whether an expression, made of some runs of characters, is in the text, in any case. With `by_text` it may
         match what the line has and the text has not."""
         expression = self._parameters.add("(?i)" + pattern)
-        in_line, in_text = (f"regexp_matches({subject}, {expression})" for subject in (LINE, _TEXT))
+        in_line, in_text = (f"regexp_matches({subject}, {expression})" for subject in (LINE, self._said(_TEXT)))
         if by_text or any(_STRUCTURE.search(run) for run in runs):
             plain = [part for run in runs for part in _STRUCTURE.split(run) if not _NUMERIC.fullmatch(part or "")]
             longest = max(plain, key=len, default="").strip()
@@ -127,6 +139,34 @@ class LineRecords:
         if any(_NUMERIC.fullmatch(run) for run in runs):
             in_text = f"({in_text} OR regexp_matches({_UNESCAPED_LINE}, {expression}))"
         return f"CASE WHEN contains({LINE}, {_BACKSLASH}) THEN {in_text} ELSE {in_line} END"
+
+    @property
+    def _source_to_ask(self) -> Sql:
+        """The source with what the condition says often, computed once. Without the limit, which is none, DuckDB would
+        put each of them back where it is said."""
+        if not self._shared:
+            return self.source
+        shared = "".join(f", {sql} AS {column}" for sql, column in self._shared.items())
+        return f"SELECT *{shared} FROM ({self.source}) LIMIT {2**62}"
+
+    def _said(self, sql: Sql) -> Sql:
+        return self._shared.get(sql, sql)
+
+    def _often_said(self, condition: Condition) -> list[Sql]:
+        """Expressions that parse the line, and that a condition says so often that it is better to parse every line
+        once than some of them so often."""
+        said: Counter[Sql] = Counter()
+        for atom in atoms_of(condition):
+            match atom:
+                case Compare():
+                    said[self._fields.value(atom.field.name).text] += 1
+                case Contains():
+                    said[_TEXT] += isinstance(atom.value, ast.Regex)
+                case TimeRange():
+                    pass
+                case _:
+                    assert_never(atom)
+        return [sql for sql, times in said.items() if times >= _OFTEN]
 
     def _has_plain(self, expression: str) -> Sql:
         return f"regexp_matches({LINE}, {self._parameters.add(expression)}) OR contains({LINE}, {_BACKSLASH})"

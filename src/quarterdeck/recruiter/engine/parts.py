@@ -68,7 +68,9 @@ def chunk_sql(plan: Plan, spec: SearchSpec, records: SearchedRecords, parameters
             return _counts(plan.stage, rows)
         states = group_states(plan.stage, rows, values, marked)
         others = "".join(f", {constant}" for name, constant in _UNMARKED.items() if name not in marked)
-        return f"SELECT {', '.join(MARKS)}, * EXCLUDE ({', '.join(MARKS)}) FROM (SELECT *, n AS counted{others} FROM ({states}))"
+        names_of_marks = ", ".join(MARKS)
+        rows = f"SELECT *, n AS counted{others} FROM ({states})"
+        return f"SELECT {names_of_marks}, * EXCLUDE ({names_of_marks}) FROM ({rows})"
     rows = _lines(plan, records, condition, parameters, timed=timed and plan.part is not Part.FIELDS)
     if plan.part is Part.FIELDS:
         names_sql = field_names(rows, _MARKED)

@@ -7,10 +7,11 @@ off, which DuckDB does not of every kind.
 import os
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+import numpy
 import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 
 from quarterdeck.recruiter.engine.line_records import LONGEST_LINE_BYTES
@@ -74,13 +75,26 @@ def check_packed(piece: OpenPiece, on_step: Callable[[], None]) -> None:
     """Reads a compressed file to its end. Raises `DamagedPieceError`, and what `on_step` raises now and then."""
     if piece.piece.kind not in _CODECS:
         return
-    buffer = memoryview(bytearray(_CHECK_BYTES))
+    buffer = _room(_CHECK_BYTES)
     try:
         with unpacked(piece) as (stream, _):
             while _fill(stream, buffer):
                 on_step()
     except OSError as error:
         raise DamagedPieceError(_reason(error)) from error
+
+
+def unpack_small(piece: OpenPiece, limit_bytes: int) -> OpenPiece | None:
+    """The same piece with its lines as they are, if it is compressed and they are no more than this. Raises
+    `DamagedPieceError`."""
+    if piece.piece.kind not in _CODECS:
+        return None
+    try:
+        with unpacked(piece) as (stream, _):
+            data: bytes = stream.read(limit_bytes + 1)
+    except OSError as error:
+        raise DamagedPieceError(_reason(error)) from error
+    return OpenPiece(replace(piece.piece, kind=FileKind.NDJSON), None, data) if len(data) <= limit_bytes else None
 
 
 @contextmanager
@@ -92,13 +106,12 @@ def unpacked(piece: OpenPiece) -> Generator[tuple[Any, Any]]:
 
 
 def _unpacked_blocks(piece: OpenPiece, memory: MemoryFile) -> Iterator[int]:
-    buffer = bytearray(_UNPACKED_BYTES + LONGEST_LINE_BYTES)
-    view = memoryview(buffer)
+    view = _room(_UNPACKED_BYTES + LONGEST_LINE_BYTES)
     held = 0  # bytes at the start of the buffer: of a line that has not ended yet
     with unpacked(piece) as (stream, packed):
         while read := _fill(stream, view[held : held + _UNPACKED_BYTES]):
             filled = held + read
-            end = buffer.rfind(b"\n", held, filled) + 1
+            end = _last_line_end(view, held, filled)
             if end:
                 memory.hold([view[:end]])
                 yield packed.tell()
@@ -109,6 +122,23 @@ def _unpacked_blocks(piece: OpenPiece, memory: MemoryFile) -> Iterator[int]:
         if held:
             memory.hold([view[:held]])
             yield packed.tell()
+
+
+def _room(length: int) -> memoryview:
+    """Memory that is not touched before it is used: most files are small."""
+    room: Any = numpy.empty(length, numpy.uint8)
+    return memoryview(room)
+
+
+def _last_line_end(view: memoryview, start: int, end: int) -> int:
+    """The place after the last end of a line; 0 if there is none."""
+    while end > start:
+        before = max(start, end - _LOOK_BYTES)
+        found = bytes(view[before:end]).rfind(b"\n")
+        if found >= 0:
+            return before + found + 1
+        end = before
+    return 0
 
 
 def _fill(stream: Any, view: memoryview) -> int:

@@ -19,6 +19,7 @@ from quarterdeck.recruiter.engine.column_records import ColumnRecords, names_by_
 from quarterdeck.recruiter.engine.databases import SearchDatabase
 from quarterdeck.recruiter.engine.failures import damage_of, failure
 from quarterdeck.recruiter.engine.groups import Columns, Group, groups_of, path_of
+from quarterdeck.recruiter.engine.line_records import EVERYTHING
 from quarterdeck.recruiter.engine.parquet_records import columns_of
 from quarterdeck.recruiter.engine.parts import MARKS, SearchedRecords, chunk_sql, part_schema, reduced_sql
 from quarterdeck.recruiter.engine.pieces import DamagedPieceError, OpenPiece, check_packed, line_blocks
@@ -228,7 +229,9 @@ class Searching:
                 self._stop.check()
                 self._names = None  # some lines are bad: by lines they can be counted
                 parameters = Parameters()
-        return self._searched_rows(group.records(paths, time_field, parameters), parameters)
+        return self._searched_rows(
+            group.records(paths, time_field, parameters, self._plan.search.condition), parameters
+        )
 
     def _searched_rows(self, records: SearchedRecords, parameters: Parameters) -> Table:
         sql = chunk_sql(self._plan, self._spec, records, parameters, self._base)
@@ -237,7 +240,7 @@ class Searching:
     def _has(self, group: Group, paths: Sequence[str], name: str) -> bool:
         """Whether some record has this field."""
         parameters = Parameters()
-        sql = group.records(paths, None, parameters).having_sql(name)
+        sql = group.records(paths, None, parameters, EVERYTHING).having_sql(name)
         return self._run(f"{sql} LIMIT 1", parameters).num_rows > 0
 
     def _run(self, sql: Sql, parameters: Parameters, first: int | None = None) -> Table:
