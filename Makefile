@@ -52,12 +52,13 @@ fuzz: $(READY) peers kernels ## compare random PromQL queries with a real Promet
 	@$(BIN)/python -m checks.fuzz_parser promql -runs=200000 -max_len=300 -seed=$(SEED)
 	@$(BIN)/python -m checks.fuzz_parser search -runs=200000 -max_len=300 -seed=$(SEED)
 
-bench: $(READY) peers kernels ## measure the core, the crew beside dask.distributed, and metrics beside Prometheus and VictoriaMetrics
+bench: $(READY) peers kernels ## measure the core, the crew beside dask.distributed, metrics beside Prometheus and VictoriaMetrics, the recruiter, and search beside DuckDB
 	@$(BIN)/python bench/core.py
 	@$(BIN)/python bench/control.py
 	@$(BIN)/python bench/promql.py
 	@$(BIN)/python bench/metrics.py
 	@$(BIN)/python bench/recruiting.py
+	@$(BIN)/python bench/search.py
 
 mutants: $(READY) ## change core line by line and list the changes that no test notices
 	@$(BIN)/mutmut run

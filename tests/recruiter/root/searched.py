@@ -9,7 +9,7 @@ import json
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -297,7 +297,7 @@ async def root(folder: Path, workers: PlayedWorkers | None = None, **options: An
         gathering,
         CountedIds(),
         lambda: NOW_US,
-        SearchOptions(**{"ahead": 0, **options}),
+        replace(SearchOptions(**options), ahead=0),
     )
     try:
         yield Root(folder, played, alone, service, gatherings)
