@@ -243,6 +243,15 @@ def test_a_damaged_file_is_named_and_hides_no_other(bench: Bench, damage: str) -
     assert answer.problems[0].why
 
 
+def test_names_that_are_no_text_are_damage(bench: Bench) -> None:
+    path = write(bench.folder / "names.parquet", "SELECT 1 AS a_long_name_of_a_column")
+    path.write_bytes(path.read_bytes().replace(b"a_long", b"\xff_long", 1))
+    other = bench.write("other.ndjson", {"id": 9})
+    answer = bench.search("", [[whole(path), whole(other)]])
+    assert answer.rows == [{"id": 9}]
+    assert [(problem.url, problem.lines) for problem in answer.problems] == [(str(path), 0)]
+
+
 def test_random_damage_never_ends_a_search(bench: Bench) -> None:
     path = write(bench.folder / "damaged.parquet", "SELECT i AS id, 'text ' || i AS t, i / 3 AS d FROM range(500) t(i)")
     sound = path.read_bytes()
@@ -251,7 +260,8 @@ def test_random_damage_never_ends_a_search(bench: Bench) -> None:
     for _ in range(60):
         data = bytearray(sound)
         for _ in range(generator.randint(1, 8)):
-            data[generator.randrange(len(data))] = generator.randrange(256)
+            place = generator.randrange(len(data)) if generator.random() < 0.5 else -1 - generator.randrange(400)
+            data[place] = generator.randrange(256)
         path.write_bytes(data)
         problems += bench.search("id>=0 | count(t), sum(d)", [[whole(path)]]).problems
     assert problems

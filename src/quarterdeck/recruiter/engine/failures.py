@@ -3,7 +3,11 @@
 from typing import Final
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
-from quarterdeck.engines.duckdb_errors import translated
+from quarterdeck.engines.duckdb_errors import ENGINE_ERRORS, translated
+
+READING_ERRORS: Final[tuple[type[Exception], ...]] = (*ENGINE_ERRORS, RuntimeError)
+"""What reading a file with DuckDB may raise. The last is of its Python side, for names and messages that are no text,
+as a damaged file may have them."""
 
 _OURS: Final = (
     "Out of Memory Error",
@@ -23,6 +27,8 @@ def damage_of(error: Exception) -> str:
     text = str(error)
     if text.startswith(_OURS):
         raise failure(error) from error
+    if isinstance(error, RuntimeError) and "conversion error" in text:
+        return "it holds names that are no text"
     line = " ".join(text.partition("\n\nLINE ")[0].split())
     return line if len(line) <= _LONGEST else line[: _LONGEST - 3] + "..."
 

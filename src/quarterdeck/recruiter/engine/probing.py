@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from quarterdeck.engines.duckdb_database import open_database
-from quarterdeck.engines.duckdb_errors import ENGINE_ERRORS
-from quarterdeck.recruiter.engine.failures import damage_of
+from quarterdeck.recruiter.engine.failures import READING_ERRORS, damage_of
 from quarterdeck.recruiter.engine.groups import path_of
 from quarterdeck.recruiter.engine.parquet_records import columns_of
 from quarterdeck.recruiter.engine.parquet_values import ColumnType
@@ -86,7 +85,7 @@ def _column_names(piece: OpenPiece) -> Iterator[str]:
         files.callback(database.close)
         try:
             columns = columns_of(database, path_of(piece, files))
-        except ENGINE_ERRORS as error:
+        except READING_ERRORS as error:
             raise DamagedPieceError(damage_of(error)) from error
     yield from _names_of(columns, "", _DEEPEST)
 

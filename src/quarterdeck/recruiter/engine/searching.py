@@ -13,11 +13,10 @@ import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 from pyarrow import compute  # pyright: ignore[reportMissingTypeStubs]
 
 from quarterdeck.core.errors import QuarterdeckError
-from quarterdeck.engines.duckdb_errors import ENGINE_ERRORS
 from quarterdeck.engines.duckdb_scan import StopSignal
 from quarterdeck.recruiter.engine.column_records import ColumnRecords, names_by_columns
 from quarterdeck.recruiter.engine.databases import SearchDatabase
-from quarterdeck.recruiter.engine.failures import damage_of, failure
+from quarterdeck.recruiter.engine.failures import READING_ERRORS, damage_of, failure
 from quarterdeck.recruiter.engine.groups import Columns, Group, groups_of, path_of
 from quarterdeck.recruiter.engine.line_records import EVERYTHING
 from quarterdeck.recruiter.engine.parquet_records import columns_of
@@ -130,7 +129,7 @@ class Searching:
         connection.register("parts", _arrow.concat_tables(self._found.tables))
         try:
             self._found.tables = [self._run(sql, parameters)]
-        except ENGINE_ERRORS as error:
+        except READING_ERRORS as error:
             raise self._failure(error) from error
         finally:
             connection.unregister("parts")
@@ -153,7 +152,7 @@ class Searching:
                 paths = [path_of(piece, files) for piece in group.pieces]
                 urls = {path: piece.piece.url for path, piece in zip(paths, group.pieces, strict=True)}
                 found = self._query(group, paths, urls)
-        except ENGINE_ERRORS as error:
+        except READING_ERRORS as error:
             self._stop.check()
             match group.pieces:
                 case (piece,):
@@ -184,7 +183,7 @@ class Searching:
                     yield held
                     held = _Found()
             yield held
-        except (DamagedPieceError, *ENGINE_ERRORS) as error:
+        except (DamagedPieceError, *READING_ERRORS) as error:
             if is_trusted:
                 raise self._failure(error) from error
             self._blame(piece, error)
@@ -194,7 +193,7 @@ class Searching:
         with ExitStack() as files:
             try:
                 return columns_of(self._database.connection, path_of(piece, files))
-            except ENGINE_ERRORS as error:
+            except READING_ERRORS as error:
                 self._stop.check()
                 raise DamagedPieceError(damage_of(error)) from error
 
@@ -225,7 +224,7 @@ class Searching:
         if group.columns is None and self._names is not None:
             try:
                 return self._searched_rows(ColumnRecords(paths, self._names, time_field, parameters), parameters)
-            except ENGINE_ERRORS:
+            except READING_ERRORS:
                 self._stop.check()
                 self._names = None  # some lines are bad: by lines they can be counted
                 parameters = Parameters()
