@@ -60,7 +60,7 @@ class ColumnRecords:
         return f"({compare_value(self.value(compare.field.name), compare, self._parameters)})"
 
     def contains(self, value: ast.Value) -> Sql:
-        raise NotImplementedError(value)  # see `can_read_columns`
+        raise NotImplementedError(value)  # see `names_by_columns`
 
     def is_within(self, start_us: int | None, end_us: int | None) -> Sql:
         return compare_time(self._time.time_us, start_us, end_us, self._parameters)
