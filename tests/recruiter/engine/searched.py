@@ -115,6 +115,7 @@ def packed(data: bytes, kind: FileKind | None) -> bytes:
 def whole(path: Path, *, in_memory: bool = False) -> OpenPiece:
     size = path.stat().st_size if path.exists() else 10
     piece = Piece(str(path), KINDS.get(path.suffix, FileKind.NDJSON), size, "", 0, size)
+    in_memory &= piece.kind is not FileKind.PARQUET
     return OpenPiece(piece, None, path.read_bytes()) if in_memory else OpenPiece(piece, path, None)
 
 

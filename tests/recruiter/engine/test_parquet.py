@@ -212,10 +212,6 @@ def test_files_with_other_columns_are_searched_each_by_its_own(bench: Bench) -> 
     assert bench.search("", [chunk], ask_about=["v", "id", "w"]).seen == {"v", "id"}
 
 
-def test_a_file_in_memory_is_read_too(bench: Bench, table: Path) -> None:
-    assert [row["id"] for row in bench.search("ok=true", [[whole(table, in_memory=True)]]).rows] == [1, 4]
-
-
 @pytest.mark.parametrize("damage", ["cut off", "no file of this kind", "empty", "footer", "pages"])
 def test_a_damaged_file_is_named_and_hides_no_other(bench: Bench, damage: str) -> None:
     path = write(

@@ -1,4 +1,4 @@
-"""DuckDB databases for searching, each with one thread and a file in memory. They are kept between chunks: a new one
+"""DuckDB databases for searching, each with one thread and memory for lines. They are kept between chunks: a new one
 costs 15 ms."""
 
 import threading
@@ -10,7 +10,7 @@ import duckdb
 
 from quarterdeck.core.errors import QuarterdeckError
 from quarterdeck.engines.duckdb_database import open_database
-from quarterdeck.recruiter.engine.memory_file import MemoryFile
+from quarterdeck.recruiter.engine.line_buffer import LineBuffer
 
 
 class SearchDatabase:
@@ -22,13 +22,12 @@ class SearchDatabase:
         )
         self.connection.execute("SET enable_external_file_cache = false")  # what it reads is read once
         self.connection.execute("SET enable_progress_bar = false")
-        self.memory: Final = MemoryFile()
+        self.buffer: Final = LineBuffer()
         self.is_sound = True
         """Whether it can be used again."""
 
     def close(self) -> None:
         self.connection.close()
-        self.memory.close()
 
 
 class SearchDatabases:

@@ -33,21 +33,8 @@ def pointer_of(path: Sequence[str]) -> str:
     return "".join("/" + part.replace("~", "~0").replace("/", "~1") for part in path)
 
 
-class LineFields:
-    """One field at a time, each with a parse of the line: for conditions, of which most are not evaluated."""
-
-    def __init__(self, parameters: Parameters) -> None:
-        self._parameters = parameters
-
-    def value(self, name: str) -> Value:
-        pointers = [self._parameters.add(pointer_of(path)) for path in paths_of(name)]
-        texts = [f"json_extract_string({LINE}, {pointer})" for pointer in pointers]
-        jsons = [f"nullif(json_extract({LINE}, {pointer})::VARCHAR, 'null')" for pointer in pointers]
-        return of_text(_first_of(texts), _first_of(jsons))
-
-
 class FieldColumns:
-    """Several fields with one parse of the line: for stages, which need them all. They are columns of a subquery."""
+    """Fields of lines that were made by a stage, all with one parse. They are columns of a subquery."""
 
     def __init__(self, parameters: Parameters, names: Iterable[str]) -> None:
         self._columns = {name: f"f{number}" for number, name in enumerate(dict.fromkeys(names))}
@@ -65,7 +52,7 @@ class FieldColumns:
             for _ in paths_of(name):
                 position += 1
                 places.append(f"nullif(found[{position}]::VARCHAR, 'null')")
-            selected.append(f"{_first_of(places)} AS {column}")
+            selected.append(f"{first_of(places)} AS {column}")
         names = ", ".join(others)
         inner = ", ".join([*others, f"json_extract({LINE}, {self._places}) AS found"])
         return f"SELECT {', '.join([*([names] if names else []), *selected])} FROM (SELECT {inner} FROM ({rows}))"
@@ -78,7 +65,7 @@ class FieldColumns:
         return f"SELECT * EXCLUDE ({', '.join(self._columns.values())}) FROM ({rows})" if self._columns else rows
 
 
-def _first_of(places: list[Sql]) -> Sql:
+def first_of(places: list[Sql]) -> Sql:
     return places[0] if len(places) == 1 else f"coalesce({', '.join(places)})"
 
 

@@ -1,18 +1,11 @@
 """Which pieces are read together by one query."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from quarterdeck.recruiter.engine.line_records import LineRecords
-from quarterdeck.recruiter.engine.memory_file import MemoryFile
-from quarterdeck.recruiter.engine.parquet_records import ParquetRecords
 from quarterdeck.recruiter.engine.parquet_values import ColumnType
-from quarterdeck.recruiter.engine.parts import SearchedRecords
 from quarterdeck.recruiter.engine.pieces import DamagedPieceError, OpenPiece, unpack_small
-from quarterdeck.recruiter.engine.sql import Parameters
-from quarterdeck.recruiter.language.ast import Condition
 from quarterdeck.recruiter.model import FileKind
 
 _TOGETHER_BYTES: Final = 32 * 1024**2
@@ -33,15 +26,7 @@ class Group:
     columns: Columns | None
     """Of Parquet files; None for lines."""
     in_blocks: bool = False
-    """A single piece that is not read by its path."""
-
-    def records(
-        self, paths: Sequence[str], time_field: str | None, parameters: Parameters, condition: Condition
-    ) -> SearchedRecords:
-        """Of which a condition will be asked."""
-        if self.columns is None:
-            return LineRecords(paths, time_field, parameters, condition)
-        return ParquetRecords(paths, self.columns, time_field, parameters)
+    """A single piece that is not read at once."""
 
 
 def groups_of(
@@ -71,24 +56,12 @@ def groups_of(
         yield Group(tuple(waiting), columns)
 
 
-def path_of(piece: OpenPiece, files: ExitStack) -> str:
-    """Where DuckDB finds the whole of it; until `files` are closed."""
-    if piece.path is not None:
-        return str(piece.path)
-    assert piece.data is not None
-    memory = files.enter_context(MemoryFile())
-    memory.hold([piece.data])
-    return memory.path
-
-
 def _small(piece: OpenPiece) -> OpenPiece | None:
-    """The piece as it can be read with others: plain lines, and no part of a bigger file. None if it cannot."""
+    """The piece as it can be read with others: plain lines, not too many. None if it cannot."""
     if piece.piece.kind is not FileKind.NDJSON:
         is_small = piece.piece.length_bytes <= _SMALL_BYTES
         return unpack_small(piece, _LARGEST_RATIO * _SMALL_BYTES) if is_small else None
-    if piece.piece.length_bytes > _TOGETHER_BYTES:
-        return None
-    return piece if piece.data is not None or piece.is_whole_file else None
+    return piece if piece.piece.length_bytes <= _TOGETHER_BYTES else None
 
 
 def _is_full(waiting: Sequence[OpenPiece], piece: OpenPiece) -> bool:

@@ -14,8 +14,8 @@ from typing import Any, Final
 import numpy
 import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 
+from quarterdeck.recruiter.engine.line_buffer import LineBuffer
 from quarterdeck.recruiter.engine.line_records import LONGEST_LINE_BYTES
-from quarterdeck.recruiter.engine.memory_file import MemoryFile
 from quarterdeck.recruiter.model import FileKind, Piece
 
 _arrow: Final[Any] = pyarrow
@@ -41,32 +41,36 @@ class OpenPiece:
     path: Path | None
     """A local file, whole."""
     data: bytes | None
-    """Or: the whole lines of a piece of plain NDJSON, or all of another file."""
+    """Or: the whole lines of a piece of plain NDJSON, or all of a compressed file."""
 
     def __post_init__(self) -> None:
         assert (self.path is None) != (self.data is None)
-
-    @property
-    def is_whole_file(self) -> bool:
-        """Whether it is all that is in a local file, which may have grown since it was listed."""
-        if self.path is None or self.piece.start:
-            return False
-        try:
-            return self.path.stat().st_size == self.piece.end
-        except OSError as error:
-            raise DamagedPieceError(_reason(error)) from error
+        assert self.path is not None or self.piece.kind is not FileKind.PARQUET
 
 
-def line_blocks(piece: OpenPiece, memory: MemoryFile) -> Iterator[int]:
-    """Fills the file with one block after the other. Tells each time how many bytes of the piece were read. Raises
+def line_blocks(piece: OpenPiece, buffer: LineBuffer) -> Iterator[int]:
+    """Fills the buffer with one block after the other. Tells each time how many bytes of the piece were read. Raises
     `DamagedPieceError`; what was read of the piece before is not to be trusted then."""
     try:
         if piece.piece.kind in _CODECS:
-            yield from _unpacked_blocks(piece, memory)
+            yield from _unpacked_blocks(piece, buffer)
         elif piece.data is not None:
-            yield from _data_blocks(piece.data, memory)
+            yield from _data_blocks(piece.data, buffer)
         else:
-            yield from _file_blocks(piece, memory)
+            yield from _file_blocks(piece, buffer)
+    except OSError as error:
+        raise DamagedPieceError(_reason(error)) from error
+
+
+def add_lines(piece: OpenPiece, buffer: LineBuffer) -> None:
+    """Adds all lines of a piece that is not compressed. Raises `DamagedPieceError`; nothing is added then."""
+    if piece.data is not None:
+        buffer.add(piece.data)
+        return
+    try:
+        with _opened(piece) as (descriptor, size):
+            first, last = (_line_start(descriptor, place, size) for place in (piece.piece.start, piece.piece.end))
+            buffer.add_part_of(descriptor, first, last)
     except OSError as error:
         raise DamagedPieceError(_reason(error)) from error
 
@@ -105,7 +109,7 @@ def unpacked(piece: OpenPiece) -> Generator[tuple[Any, Any]]:
         yield stream, packed
 
 
-def _unpacked_blocks(piece: OpenPiece, memory: MemoryFile) -> Iterator[int]:
+def _unpacked_blocks(piece: OpenPiece, buffer: LineBuffer) -> Iterator[int]:
     view = _room(_UNPACKED_BYTES + LONGEST_LINE_BYTES)
     held = 0  # bytes at the start of the buffer: of a line that has not ended yet
     with unpacked(piece) as (stream, packed):
@@ -113,14 +117,14 @@ def _unpacked_blocks(piece: OpenPiece, memory: MemoryFile) -> Iterator[int]:
             filled = held + read
             end = _last_line_end(view, held, filled)
             if end:
-                memory.hold([view[:end]])
+                buffer.hold(view[:end])
                 yield packed.tell()
                 view[: filled - end] = bytes(view[end:filled])
             held = filled - end
             if held > LONGEST_LINE_BYTES:
                 raise _too_long()
         if held:
-            memory.hold([view[:held]])
+            buffer.hold(view[:held])
             yield packed.tell()
 
 
@@ -152,34 +156,41 @@ def _fill(stream: Any, view: memoryview) -> int:
     return filled
 
 
-def _data_blocks(data: bytes, memory: MemoryFile) -> Iterator[int]:
+def _data_blocks(data: bytes, buffer: LineBuffer) -> Iterator[int]:
     view = memoryview(data)
     start = 0
     while start < len(data):
         end = len(data)
         if end - start > BLOCK_BYTES + _LOOK_BYTES:
             end = data.rfind(b"\n", start, start + BLOCK_BYTES) + 1 or data.find(b"\n", start + BLOCK_BYTES) + 1 or end
-        memory.hold([view[start:end]])
+        buffer.hold(view[start:end])
         start = end
         yield start
 
 
-def _file_blocks(piece: OpenPiece, memory: MemoryFile) -> Iterator[int]:
-    assert piece.path is not None
-    descriptor = os.open(piece.path, os.O_RDONLY)
-    try:
-        size = os.fstat(descriptor).st_size
-        if size < piece.piece.end:
-            raise DamagedPieceError("it is shorter than when it was listed")
+def _file_blocks(piece: OpenPiece, buffer: LineBuffer) -> Iterator[int]:
+    with _opened(piece) as (descriptor, size):
         place = _line_start(descriptor, piece.piece.start, size)
         last = _line_start(descriptor, piece.piece.end, size)
         while place < last:
             # A piece of the usual size, with the rest of its last line, is not worth a second block.
             is_last = last - place <= BLOCK_BYTES + _LOOK_BYTES
             end = last if is_last else min(last, _line_start(descriptor, place + BLOCK_BYTES, size))
-            memory.hold_part_of(descriptor, place, end)
+            buffer.hold_part_of(descriptor, place, end)
             place = end
             yield min(end, piece.piece.end) - piece.piece.start
+
+
+@contextmanager
+def _opened(piece: OpenPiece) -> Generator[tuple[int, int]]:
+    """A local file and its size, which is not less than when it was listed."""
+    assert piece.path is not None
+    descriptor = os.open(piece.path, os.O_RDONLY)
+    try:
+        size = os.fstat(descriptor).st_size
+        if size < piece.piece.end:
+            raise DamagedPieceError("it is shorter than when it was listed")
+        yield descriptor, size
     except EOFError:
         raise DamagedPieceError("it became shorter while it was read") from None
     finally:

@@ -8,7 +8,6 @@ from typing import Any, Final, cast
 
 from quarterdeck.engines.duckdb_database import open_database
 from quarterdeck.recruiter.engine.failures import READING_ERRORS, damage_of
-from quarterdeck.recruiter.engine.groups import path_of
 from quarterdeck.recruiter.engine.parquet_records import columns_of
 from quarterdeck.recruiter.engine.parquet_values import ColumnType
 from quarterdeck.recruiter.engine.pieces import DamagedPieceError, OpenPiece, unpacked
@@ -84,7 +83,7 @@ def _column_names(piece: OpenPiece) -> Iterator[str]:
         database: Any = open_database(threads=1, memory_limit_bytes=_MEMORY_BYTES)
         files.callback(database.close)
         try:
-            columns = columns_of(database, path_of(piece, files))
+            columns = columns_of(database, str(piece.path))
         except READING_ERRORS as error:
             raise DamagedPieceError(damage_of(error)) from error
     yield from _names_of(columns, "", _DEEPEST)

@@ -4,8 +4,7 @@ What a piece adds to the answer counts as a whole or not at all: a file that tur
 its name. What `head` does not need is not read.
 """
 
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -14,14 +13,14 @@ from pyarrow import compute  # pyright: ignore[reportMissingTypeStubs]
 
 from quarterdeck.core.errors import QuarterdeckError
 from quarterdeck.engines.duckdb_scan import StopSignal
-from quarterdeck.recruiter.engine.column_records import ColumnRecords, names_by_columns
 from quarterdeck.recruiter.engine.databases import SearchDatabase
 from quarterdeck.recruiter.engine.failures import READING_ERRORS, damage_of, failure
-from quarterdeck.recruiter.engine.groups import Columns, Group, groups_of, path_of
-from quarterdeck.recruiter.engine.line_records import EVERYTHING
-from quarterdeck.recruiter.engine.parquet_records import columns_of
+from quarterdeck.recruiter.engine.groups import Columns, groups_of
+from quarterdeck.recruiter.engine.line_records import LINES, LineRecords
+from quarterdeck.recruiter.engine.line_scanner import scanned
+from quarterdeck.recruiter.engine.parquet_records import ParquetRecords, columns_of
 from quarterdeck.recruiter.engine.parts import MARKS, SearchedRecords, chunk_sql, part_schema, reduced_sql
-from quarterdeck.recruiter.engine.pieces import DamagedPieceError, OpenPiece, check_packed, line_blocks
+from quarterdeck.recruiter.engine.pieces import DamagedPieceError, OpenPiece, add_lines, check_packed, line_blocks
 from quarterdeck.recruiter.engine.plan import Plan
 from quarterdeck.recruiter.engine.sql import Parameters, Sql
 from quarterdeck.recruiter.model import ChunkReport, FileProblem, SearchSpec
@@ -83,7 +82,6 @@ class Searching:
         self._given_rows = 0
         self._base = 0
         self._schema = part_schema(plan)
-        self._names = names_by_columns(plan, spec.time_field)
 
     def batches(self, pieces: Sequence[OpenPiece]) -> Generator[RecordBatch]:
         """The answer. Nothing of it is given out before it is certain."""
@@ -140,41 +138,52 @@ class Searching:
         for group in groups_of(pieces, self._columns_of, self._blame):
             self._stop.check()
             if group.in_blocks:
-                yield from self._search_blocks(group)
+                yield from self._search_blocks(group.pieces[0])
+                continue
+            if group.columns is None:
+                yield from self._search_lines(group.pieces)
             else:
-                yield from self._search_together(group)
-                self.scanned_bytes += sum(piece.piece.length_bytes for piece in group.pieces)
+                yield from self._search_parquet(group.pieces, group.columns)
+            self.scanned_bytes += sum(piece.piece.length_bytes for piece in group.pieces)
 
-    def _search_together(self, group: Group) -> Iterator[_Found]:
+    def _search_lines(self, pieces: Sequence[OpenPiece]) -> Iterator[_Found]:
+        """One query over the lines of all of them."""
+        self._database.buffer.clear()
+        urls: list[str] = []
+        for piece in pieces:
+            try:
+                add_lines(piece, self._database.buffer)
+            except DamagedPieceError as error:
+                self._blame(piece, error)
+            else:
+                urls.append(piece.piece.url)
+        if urls:
+            yield self._query_lines(urls)
+
+    def _search_parquet(self, pieces: Sequence[OpenPiece], columns: Columns) -> Iterator[_Found]:
         """One query over several files; if it fails, one over each, which tells which of them is to blame."""
         try:
-            with ExitStack() as files:
-                paths = [path_of(piece, files) for piece in group.pieces]
-                urls = {path: piece.piece.url for path, piece in zip(paths, group.pieces, strict=True)}
-                found = self._query(group, paths, urls)
+            found = self._query_parquet(pieces, columns)
         except READING_ERRORS as error:
             self._stop.check()
-            match group.pieces:
-                case (piece,):
-                    self._blame(piece, error)
-                case pieces:
-                    for piece in pieces:
-                        yield from self._search_together(Group((piece,), group.columns))
+            if len(pieces) == 1:
+                self._blame(pieces[0], error)
+            else:
+                for piece in pieces:
+                    yield from self._search_parquet([piece], columns)
         else:
             yield found
 
-    def _search_blocks(self, group: Group) -> Iterator[_Found]:
+    def _search_blocks(self, piece: OpenPiece) -> Iterator[_Found]:
         """What is found is held back until the end of the piece was seen. When that becomes too much, a compressed file
         is looked through ahead; what goes wrong after that is the end of the search."""
-        (piece,) = group.pieces
         before = self.scanned_bytes
         held = _Found()
         is_trusted = False
-        memory = self._database.memory
         try:
-            for read_bytes in line_blocks(piece, memory):
+            for read_bytes in line_blocks(piece, self._database.buffer):
                 self._stop.check()
-                held.add(self._query(group, [memory.path], {memory.path: piece.piece.url}))
+                held.add(self._query_lines([piece.piece.url]))
                 self.scanned_bytes = before + min(read_bytes, piece.piece.length_bytes)
                 if not is_trusted and held.size_bytes > _HELD_BYTES:
                     check_packed(piece, self._stop.check)
@@ -183,24 +192,70 @@ class Searching:
                     yield held
                     held = _Found()
             yield held
-        except (DamagedPieceError, *READING_ERRORS) as error:
+        except DamagedPieceError as error:
             if is_trusted:
                 raise self._failure(error) from error
             self._blame(piece, error)
         self.scanned_bytes = before + piece.piece.length_bytes
 
     def _columns_of(self, piece: OpenPiece) -> Columns:
-        with ExitStack() as files:
-            try:
-                return columns_of(self._database.connection, path_of(piece, files))
-            except READING_ERRORS as error:
-                self._stop.check()
-                raise DamagedPieceError(damage_of(error)) from error
+        try:
+            return columns_of(self._database.connection, str(piece.path))
+        except READING_ERRORS as error:
+            self._stop.check()
+            raise DamagedPieceError(damage_of(error)) from error
 
     # Queries
 
-    def _query(self, group: Group, paths: Sequence[str], urls: Mapping[str, str]) -> _Found:
-        rows = self._rows(group, paths)
+    def _query_lines(self, urls: Sequence[str]) -> _Found:
+        """Over what is in the buffer."""
+
+        def query(make: Callable[[LineRecords, Parameters], Sql], first: int | None = None) -> Table:
+            parameters = Parameters()
+            condition = self._plan.search.condition
+            records = LineRecords(self._spec.time_field, parameters, condition, several=len(urls) > 1)
+            sql = make(records, parameters)
+            connection = self._database.connection
+            # Without its reader, which DuckDB would ask for the columns and filters that it wants, which takes longer.
+            connection.register(LINES, scanned(self._database.buffer, records.keys).__arrow_c_stream__())
+            try:
+                return self._run(sql, parameters, first)
+            finally:
+                connection.unregister(LINES)
+
+        try:
+            rows = query(self._chunk_sql, self._plan.first)
+            found = self._found_in(rows, urls)
+            found.seen = {
+                name
+                for name in self._ask_about - self._found.seen
+                if query(lambda records, _, name=name: f"{records.having_sql(name)} LIMIT 1").num_rows
+            }
+        except READING_ERRORS as error:
+            raise self._failure(error) from error
+        return found
+
+    def _query_parquet(self, pieces: Sequence[OpenPiece], columns: Columns) -> _Found:
+        paths = [str(piece.path) for piece in pieces]
+
+        def query(make: Callable[[ParquetRecords, Parameters], Sql], first: int | None = None) -> Table:
+            parameters = Parameters()
+            sql = make(ParquetRecords(paths, columns, self._spec.time_field, parameters), parameters)
+            return self._run(sql, parameters, first)
+
+        found = self._found_in(query(self._chunk_sql, self._plan.first), ())
+        found.seen = {
+            name
+            for name in self._ask_about - self._found.seen
+            if query(lambda records, _, name=name: f"{records.having_sql(name)} LIMIT 1").num_rows
+        }
+        return found
+
+    def _chunk_sql(self, records: SearchedRecords, parameters: Parameters) -> Sql:
+        return chunk_sql(self._plan, self._spec, records, parameters, self._base)
+
+    def _found_in(self, rows: Table, urls: Sequence[str]) -> _Found:
+        """`urls` are those of the files that have bad lines."""
         self._base += rows.num_rows + _total(rows.column("counted"))
         is_answer = _compute.equal(rows.column("mark"), 0)
         is_bad = _compute.equal(rows.column("mark"), 1)
@@ -213,34 +268,9 @@ class Searching:
             .to_pylist()
         )
         for row in bad:
-            url = urls[paths[0]] if row["file"] is None else urls[row["file"]]
+            url = urls[int(row["file"] or 0)]
             found.bad_lines[url] = found.bad_lines.get(url, 0) + row["counted_sum"]
-        found.seen = {name for name in self._ask_about - self._found.seen if self._has(group, paths, name)}
         return found
-
-    def _rows(self, group: Group, paths: Sequence[str]) -> Table:
-        parameters = Parameters()
-        time_field = self._spec.time_field
-        if group.columns is None and self._names is not None:
-            try:
-                return self._searched_rows(ColumnRecords(paths, self._names, time_field, parameters), parameters)
-            except READING_ERRORS:
-                self._stop.check()
-                self._names = None  # some lines are bad: by lines they can be counted
-                parameters = Parameters()
-        return self._searched_rows(
-            group.records(paths, time_field, parameters, self._plan.search.condition), parameters
-        )
-
-    def _searched_rows(self, records: SearchedRecords, parameters: Parameters) -> Table:
-        sql = chunk_sql(self._plan, self._spec, records, parameters, self._base)
-        return self._run(sql, parameters, self._plan.first)
-
-    def _has(self, group: Group, paths: Sequence[str], name: str) -> bool:
-        """Whether some record has this field."""
-        parameters = Parameters()
-        sql = group.records(paths, None, parameters, EVERYTHING).having_sql(name)
-        return self._run(f"{sql} LIMIT 1", parameters).num_rows > 0
 
     def _run(self, sql: Sql, parameters: Parameters, first: int | None = None) -> Table:
         """All rows, or so many that they hold the first of a number that the answer still lacks."""

@@ -10,6 +10,7 @@ The expressions are kept short: what DuckDB has to plan costs more than a megaby
 from dataclasses import dataclass
 from typing import Final
 
+from quarterdeck.recruiter.engine.line_call import ValueKind
 from quarterdeck.recruiter.engine.sql import Sql
 
 _NUMBER: Final = r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?"
@@ -54,6 +55,20 @@ def of_json(json: Sql) -> Value:
     return Value(json, text_of_json(json), number, integer, f"{json} IS NOT NULL")
 
 
+def of_raw(raw: Sql, kind: Sql) -> Value:
+    """From a value as it stands in a line, and its `ValueKind`."""
+    json = f"CASE WHEN {kind} < {ValueKind.REAL:d} THEN {raw} ELSE {_minified(raw)} END"
+    text = f"""CASE WHEN {kind} = {ValueKind.STRING:d} THEN {raw}[2:-2] WHEN {kind} < {ValueKind.STRING:d} THEN {raw}
+        WHEN {kind} = {ValueKind.ESCAPED:d} THEN json_extract_string({raw}, '$') ELSE {_minified(raw)} END"""
+    within = of_text(text, json)
+    is_own = f"{kind} = {ValueKind.INTEGER:d} OR {kind} = {ValueKind.REAL:d}"
+    is_string = f"{kind} = {ValueKind.STRING:d} OR {kind} = {ValueKind.ESCAPED:d}"
+    number = f"CASE WHEN {is_own} THEN TRY_CAST({raw} AS DOUBLE) WHEN {is_string} THEN {within.number} END"
+    integer = f"""CASE WHEN {kind} = {ValueKind.INTEGER:d} THEN TRY_CAST({raw} AS {INTEGER})
+        WHEN {is_string} THEN {within.integer} END"""
+    return Value(json, text, number, integer, f"{raw} IS NOT NULL")
+
+
 def of_text(text: Sql, json: Sql) -> Value:
     """From both; the text is enough for the rest."""
     number = f"CASE WHEN regexp_full_match({text}, '{_NUMBER}') THEN TRY_CAST({text} AS DOUBLE) END"
@@ -63,6 +78,10 @@ def of_text(text: Sql, json: Sql) -> Value:
 
 def text_of_json(json: Sql) -> Sql:
     return f"CASE WHEN starts_with({json}, '\"') THEN json_extract_string({json}, '$') ELSE {json} END"
+
+
+def _minified(json: Sql) -> Sql:
+    return f"json_extract({json}, '$')::VARCHAR"
 
 
 def time_of_text(text: Sql) -> Sql:
