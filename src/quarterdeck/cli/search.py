@@ -94,7 +94,10 @@ def run(access: Access, request: SearchRequest) -> int:
 def _begun(access: Access, request: SearchRequest) -> AbstractContextManager[EventSource]:
     if request.local:
         from quarterdeck.cli.search_local import LocalSearch  # noqa: PLC0415 - it loads the engine
+        from quarterdeck.recruiter.engine.line_code import SCAN_LINES  # noqa: PLC0415
 
+        if not SCAN_LINES.is_ready:
+            sys.stderr.write("The code that reads lines is compiled for this machine, once: some ten seconds.\n")
         return LocalSearch(request.document(), timeout_s=request.timeout_s)
     from quarterdeck.cli.search_stream import SearchStream  # noqa: PLC0415 - not for what is local
 

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 from quarterdeck.engines.duckdb_scan import StopSignal
-from quarterdeck.recruiter.engine import line_scanner
 from quarterdeck.recruiter.engine.databases import SearchDatabases
+from quarterdeck.recruiter.engine.line_code import SCAN_LINES
 from quarterdeck.recruiter.engine.pieces import OpenPiece
 from quarterdeck.recruiter.engine.plan import plan_search
 from quarterdeck.recruiter.engine.searching import Searching
@@ -50,7 +50,7 @@ class ChunkSearcher:
 
     def warm_up(self) -> None:
         """What the first searches would have to wait for otherwise."""
-        line_scanner.warm_up()
+        SCAN_LINES.load()
         self._databases.warm_up()
 
     @contextmanager

@@ -1,8 +1,13 @@
-"""Lines in memory, of one file or of several, as the scanner wants them. The memory is kept and written again and
-again: new pages cost as much as what is copied into them."""
+"""Lines in memory, of one file or of several, as the scanner wants them.
 
+The memory is kept and written again and again: new pages cost as much as what is copied into them. Bytes of a file are
+put as far from the start of a page as they are in the file: some processors copy three times as slowly to places that
+are a few bytes further from it.
+"""
+
+import mmap
 import os
-from typing import Any, Final
+from typing import Final
 
 import numpy
 from numpy.typing import NDArray
@@ -19,6 +24,7 @@ class LineBuffer:
     def __init__(self) -> None:
         self.parts: Final[list[tuple[int, int]]] = []
         """Where the lines of each file begin and end."""
+        self._view = memoryview(b"")
         self._room: NDArray[numpy.uint8] = numpy.empty(0, numpy.uint8)
         self._length = 0
 
@@ -38,8 +44,9 @@ class LineBuffer:
 
     def add(self, lines: bytes | memoryview) -> None:
         """The lines of one more file."""
-        self._more(len(lines))[:] = lines
-        self._added(len(lines))
+        start, end = self._place_for(len(lines), 0)
+        self._view[start:end] = lines
+        self._added(start, end)
 
     def hold_part_of(self, descriptor: int, start: int, end: int) -> None:
         """The bytes of a file from `start` to before `end`, and no others. Raises `EOFError` if it does not have
@@ -49,27 +56,26 @@ class LineBuffer:
 
     def add_part_of(self, descriptor: int, start: int, end: int) -> None:
         """The same, as the lines of one more file."""
-        view = self._more(end - start)
-        place = 0
-        while place < len(view):
-            count = os.preadv(descriptor, [view[place:]], start + place)
+        place, last = self._place_for(end - start, start)
+        first = place
+        while place < last:
+            count = os.preadv(descriptor, [self._view[place:last]], start + place - first)
             if not count:
                 raise EOFError
             place += count
-        self._added(len(view))
+        self._added(first, last)
 
-    def _more(self, length: int) -> memoryview:
-        """Room for so many bytes after what there is."""
-        needed = self._length + length + MARGIN_BYTES
+    def _place_for(self, length: int, place_in_file: int) -> tuple[int, int]:
+        """Where to put so many bytes."""
+        start = self._length + (place_in_file - self._length) % mmap.PAGESIZE
+        needed = start + length + MARGIN_BYTES
         if needed > len(self._room):
-            room = numpy.empty(-(-needed // _ROUND_BYTES) * _ROUND_BYTES, numpy.uint8)
-            room[: self._length] = self._room[: self._length]
-            self._room = room
-        view: Any = memoryview(self._room)
-        return view[self._length : self._length + length]
+            pages = mmap.mmap(-1, -(-needed // _ROUND_BYTES) * _ROUND_BYTES)
+            pages[: self._length] = self._view[: self._length]
+            self._view, self._room = memoryview(pages), numpy.frombuffer(pages, numpy.uint8)
+        return start, start + length
 
-    def _added(self, length: int) -> None:
-        start, end = self._length, self._length + length
-        self._room[end] = _LINE_END
+    def _added(self, start: int, end: int) -> None:
+        self._view[end] = _LINE_END
         self.parts.append((start, end))
         self._length = end + 1

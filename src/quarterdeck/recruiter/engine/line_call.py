@@ -6,7 +6,7 @@ from typing import Final
 DEEPEST: Final = 64 * 1024
 """So many lists and objects may be within one another."""
 MARGIN_BYTES: Final = 64
-"""Readable beyond the end of the lines."""
+"""Readable beyond the end of the lines and of the keys."""
 
 
 class Call(IntEnum):

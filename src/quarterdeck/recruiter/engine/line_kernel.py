@@ -9,7 +9,7 @@ nothing but white space are passed over.
 """
 
 # ruff: noqa: ARG001
-# pyright: basic, reportMissingTypeStubs=false
+# pyright: basic, reportMissingTypeStubs=false, reportCallIssue=false
 
 from llvmlite import ir
 from numba import njit, types
@@ -79,12 +79,12 @@ def _plain_bytes(context, address, distance):
     characters and nothing beyond ASCII."""
 
     def emit(_, builder, __, arguments):
-        byte = ir.IntType(8)
-        vector = ir.VectorType(byte, _WIDTH)
+        small = ir.IntType(8)
+        vector = ir.VectorType(small, _WIDTH)
         loaded = builder.load(builder.inttoptr(builder.add(*arguments), vector.as_pointer()), align=1)
 
         def all_of(value):
-            return ir.Constant(vector, [ir.Constant(byte, value)] * _WIDTH)
+            return ir.Constant(vector, [ir.Constant(small, value)] * _WIDTH)
 
         special = builder.or_(
             builder.icmp_unsigned("==", loaded, all_of(ord('"'))),
@@ -103,20 +103,17 @@ _seldom = njit(nogil=True, error_model="numpy")
 
 
 @_part
-def _is_space(byte):
-    return byte in (0x20, 0x09, 0x0D)
-
-
-@_part
 def _is_digit(byte):
     return 0x30 <= byte <= 0x39
 
 
 @_part
 def _after_space(base, place):
-    while _is_space(_byte(base, place)):
+    while True:
+        byte = _byte(base, place)
+        if byte > 0x20 or byte not in (0x20, 0x09, 0x0D):
+            return place
         place += 1
-    return place
 
 
 @_seldom
@@ -254,9 +251,14 @@ def _word_end(base, place):
 
 @_part
 def _is_key(base, place, keys, start, length):
-    for step in range(length):
-        if _byte(base, place + step) != _byte(keys, start + step):
+    step = 0
+    while step < length:
+        difference = _eight(base, place + step) ^ _eight(keys, start + step)
+        if length - step < 8:
+            difference &= (types.uint64(1) << types.uint64(8 * (length - step))) - types.uint64(1)
+        if difference != 0:
             return False
+        step += 8
     return True
 
 
@@ -339,7 +341,7 @@ def _set(bits, row):
 def scan_lines(call):
     """Reads lines from `PLACE` on until `END`, or until there is no more `ROOM`. Writes `PLACE` and `ROWS`.
 
-    There must be a line end at `END`, and 64 bytes more than that; the bits must be 0."""
+    There must be a line end at `END`, and more bytes after that and after the keys; bits and kinds must be 0."""
     base, end, place = _number(call, 8 * _BASE), _number(call, 8 * _END), _number(call, 8 * _PLACE)
     keys, key_ends, key_count = _number(call, 8 * _KEYS), _number(call, 8 * _KEY_ENDS), _number(call, 8 * _KEY_COUNT)
     room, lines = _number(call, 8 * _ROOM), _number(call, 8 * _LINES)
@@ -354,8 +356,6 @@ def scan_lines(call):
             place += 1
             continue
         begin = place
-        for key in range(key_count):
-            _store_byte(kinds, key * room + row, types.uint8(_ABSENT))
         depth = 0
         _store_byte(stack, 0, types.uint8(_OBJECT))
         wanted = _KEY
@@ -415,7 +415,7 @@ def scan_lines(call):
                     is_json = is_open = False
                     continue
                 place += 1
-            elif byte == 0x7B or byte == 0x5B:
+            elif byte in (0x7B, 0x5B):
                 if depth == 0:
                     value = place
                 depth += 1

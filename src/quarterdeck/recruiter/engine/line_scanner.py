@@ -11,34 +11,18 @@ from typing import Any, Final, TypeAlias
 import numpy
 import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 
-from quarterdeck.engines import machine_code
 from quarterdeck.recruiter.engine.line_buffer import LineBuffer
-from quarterdeck.recruiter.engine.line_call import DEEPEST, Call
+from quarterdeck.recruiter.engine.line_call import DEEPEST, MARGIN_BYTES, Call
+from quarterdeck.recruiter.engine.line_code import SCAN_LINES
 
 _arrow: Final[Any] = pyarrow
 _TEXT: Final[Any] = _arrow.string_view()
 _ROOM: Final = 8192
 """Rows of a batch."""
-_CODE: Final = (
-    "quarterdeck.recruiter.engine.line_kernel",
-    "scan_lines",
-    ("quarterdeck.recruiter.engine.line_call",),
-)
-
 Batch: TypeAlias = Any
 """A `pyarrow.RecordBatch`."""
 Stream: TypeAlias = Any
 """A `pyarrow.RecordBatchReader`."""
-
-
-def warm_up() -> None:
-    """Loads what the first scan would wait for; compiles it, if nobody did on this machine."""
-    machine_code.load(*_CODE)
-
-
-def is_warm() -> bool:
-    """Whether it need not be compiled."""
-    return machine_code.is_ready(*_CODE)
 
 
 def scanned(buffer: LineBuffer, keys: Sequence[str]) -> Stream:
@@ -55,9 +39,9 @@ def _schema(key_count: int) -> Any:
 
 
 def _batches(buffer: LineBuffer, keys: Sequence[str], schema: Any) -> Iterator[Batch]:
-    scan_lines = machine_code.load(*_CODE)
+    scan_lines = SCAN_LINES.load()
     encoded = [key.encode("utf-8", "surrogatepass") for key in keys]
-    text = numpy.frombuffer(b"".join(encoded) or b"\0", numpy.uint8)
+    text = numpy.frombuffer(b"".join(encoded) + bytes(MARGIN_BYTES), numpy.uint8)
     ends = numpy.cumsum([0, *map(len, encoded)], dtype=numpy.int64)[1:]
     stack = numpy.empty(DEEPEST, numpy.uint8)
     room = buffer.room
@@ -75,7 +59,7 @@ def _batches(buffer: LineBuffer, keys: Sequence[str], schema: Any) -> Iterator[B
         while call[Call.PLACE] < end:
             views = numpy.empty((1 + len(keys), _ROOM, 2), numpy.uint64)
             bits = numpy.zeros((2 + len(keys), _ROOM // 8), numpy.uint8)
-            kinds = numpy.empty((len(keys), _ROOM), numpy.uint8)
+            kinds = numpy.zeros((len(keys), _ROOM), numpy.uint8)
             call[Call.LINES] = views.ctypes.data
             call[Call.VIEWS] = views.ctypes.data + 16 * _ROOM
             call[Call.GOOD] = bits.ctypes.data

@@ -45,13 +45,12 @@ def of_json(json: Sql) -> Value:
     """From a JSON text that is NULL instead of `null`; best the name of a column, as it is said often."""
     # JSON's own numbers are known by their first character: the texts between '-' and ':' are those and nothing else.
     # -Infinity, which DuckDB takes for JSON, is no integer and not finite. A number within a string has no escapes.
-    own, inner = f"{json} < ':' AND {json} >= '-'", f"{json}[2:-2]"
-    number = f"""CASE WHEN {own} THEN TRY_CAST({json} AS DOUBLE)
-        WHEN regexp_full_match({json}, '"{_NUMBER}"') THEN TRY_CAST({inner} AS DOUBLE) END"""
+    own = f"{json} < ':' AND {json} >= '-'"
+    number = f"CASE WHEN {own} THEN TRY_CAST({json} AS DOUBLE) ELSE {_within(json, _NUMBER, 'DOUBLE')} END"
     integer = f"""CASE WHEN {own} THEN CASE
             WHEN NOT contains({json}, '.') AND NOT contains({json}, 'e') AND NOT contains({json}, 'E')
             THEN TRY_CAST({json} AS {INTEGER}) END
-        WHEN regexp_full_match({json}, '"{_INTEGER}"') THEN TRY_CAST({inner} AS {INTEGER}) END"""
+        ELSE {_within(json, _INTEGER, INTEGER)} END"""
     return Value(json, text_of_json(json), number, integer, f"{json} IS NOT NULL")
 
 
@@ -60,12 +59,12 @@ def of_raw(raw: Sql, kind: Sql) -> Value:
     json = f"CASE WHEN {kind} < {ValueKind.REAL:d} THEN {raw} ELSE {_minified(raw)} END"
     text = f"""CASE WHEN {kind} = {ValueKind.STRING:d} THEN {raw}[2:-2] WHEN {kind} < {ValueKind.STRING:d} THEN {raw}
         WHEN {kind} = {ValueKind.ESCAPED:d} THEN json_extract_string({raw}, '$') ELSE {_minified(raw)} END"""
-    within = of_text(text, json)
     is_own = f"{kind} = {ValueKind.INTEGER:d} OR {kind} = {ValueKind.REAL:d}"
     is_string = f"{kind} = {ValueKind.STRING:d} OR {kind} = {ValueKind.ESCAPED:d}"
-    number = f"CASE WHEN {is_own} THEN TRY_CAST({raw} AS DOUBLE) WHEN {is_string} THEN {within.number} END"
+    number = f"""CASE WHEN {is_own} THEN TRY_CAST({raw} AS DOUBLE)
+        WHEN {is_string} THEN {_within(json, _NUMBER, "DOUBLE")} END"""
     integer = f"""CASE WHEN {kind} = {ValueKind.INTEGER:d} THEN TRY_CAST({raw} AS {INTEGER})
-        WHEN {is_string} THEN {within.integer} END"""
+        WHEN {is_string} THEN {_within(json, _INTEGER, INTEGER)} END"""
     return Value(json, text, number, integer, f"{raw} IS NOT NULL")
 
 
@@ -78,6 +77,11 @@ def of_text(text: Sql, json: Sql) -> Value:
 
 def text_of_json(json: Sql) -> Sql:
     return f"CASE WHEN starts_with({json}, '\"') THEN json_extract_string({json}, '$') ELSE {json} END"
+
+
+def _within(json: Sql, form: str, kind: Sql) -> Sql:
+    """The number that a JSON string holds. In minified JSON no digit is written as an escape."""
+    return f"CASE WHEN regexp_full_match({json}, '\"{form}\"') THEN TRY_CAST({json}[2:-2] AS {kind}) END"
 
 
 def _minified(json: Sql) -> Sql:

@@ -4,6 +4,8 @@ read, whatever its size."""
 import struct
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Final
 
 from quarterdeck.core.errors import QuarterdeckError
@@ -56,7 +58,14 @@ class FieldSampling:
         if magic != b"PAR1" or begin < 4 or footer_bytes > _FOOTER_BYTES_MAX:
             return frozenset()
         data = b"PAR1" + await self._objects.read_range(ref, begin, ref.size_bytes)
-        return await _fields(lambda: probe(OpenPiece(replace(piece, end=len(data)), None, data)))
+
+        def look() -> Probe:
+            with NamedTemporaryFile() as file:
+                file.write(data)
+                file.flush()
+                return probe(OpenPiece(replace(piece, end=len(data)), Path(file.name), None))
+
+        return await _fields(look)
 
 
 async def _fields(look: Callable[[], Probe]) -> frozenset[str]:

@@ -1,0 +1,146 @@
+"""Compiled code is made once, kept, and never taken for what it is not."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import numpy
+import pytest
+
+from quarterdeck.engines import machine_code
+from quarterdeck.engines.machine_code import MachineCode
+
+TINY = MachineCode("tests.engines.tiny_kernel", "increase")
+
+
+@pytest.fixture(scope="session")
+def made() -> bytes:
+    return machine_code.compiled(TINY.module, TINY.name)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where it is kept. Nothing is loaded yet."""
+
+    def folders(_: MachineCode) -> Iterator[Path]:
+        yield from (tmp_path / "here", tmp_path / "there")
+
+    monkeypatch.setattr(MachineCode, "folders", folders)
+    monkeypatch.setattr(machine_code, "_LOADED", {})
+    return tmp_path
+
+
+@pytest.fixture
+def runs(made: bytes, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The commands that were run to compile it."""
+    found: list[list[str]] = []
+
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
+        found.append(command)
+        return subprocess.CompletedProcess(command, 0, made)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    return found
+
+
+def increased(code: MachineCode) -> int:
+    numbers = numpy.array([41], numpy.int64)
+    code.load()(numbers.ctypes.data)
+    return int(numbers[0])
+
+
+def test_it_is_compiled_once_by_a_process_of_its_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not TINY.is_ready
+    assert increased(TINY) == 42
+    assert TINY.is_ready
+    (kept,) = (folder / "here").glob("*.o")
+    assert kept.name == TINY.file_name
+    monkeypatch.setattr(machine_code, "_LOADED", {})
+    monkeypatch.setattr(subprocess, "run", None)
+    assert TINY.is_ready
+    assert increased(TINY) == 42
+
+
+def test_what_is_kept_is_loaded_without_the_compiler() -> None:
+    script = (
+        "import sys; from quarterdeck.recruiter.engine.line_code import SCAN_LINES; SCAN_LINES.load(); "
+        "print('numba' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+    told = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert told.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("damage", [b"", b"x" * 10, b"y" * 1000])
+def test_a_broken_file_is_made_again(folder: Path, runs: list[list[str]], made: bytes, damage: bytes) -> None:
+    (folder / "here").mkdir()
+    broken = folder / "here" / TINY.file_name
+    broken.write_bytes(damage)
+    assert not TINY.is_ready
+    assert increased(TINY) == 42
+    assert len(runs) == 1
+    assert broken.read_bytes().endswith(made)
+
+
+def test_one_that_lost_its_end_is_made_again(
+    folder: Path, runs: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    TINY.load()
+    kept = folder / "here" / TINY.file_name
+    kept.write_bytes(kept.read_bytes()[:-1])
+    monkeypatch.setattr(machine_code, "_LOADED", {})
+    TINY.load()
+    assert len(runs) == 2
+
+
+def test_where_nothing_can_be_written_it_is_made_each_time(
+    folder: Path, runs: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("here", "there"):
+        (folder / name).write_text("no folder")
+    for number in (1, 2):
+        monkeypatch.setattr(machine_code, "_LOADED", {})
+        assert increased(TINY) == 42
+        assert len(runs) == number
+
+
+def test_the_second_place_is_taken_if_the_first_cannot_be_written(folder: Path, runs: list[list[str]]) -> None:
+    (folder / "here").write_text("no folder")
+    TINY.load()
+    assert [path.name for path in (folder / "there").glob("*.o")] == [TINY.file_name]
+    assert len(runs) == 1
+
+
+def test_a_full_disk_leaves_no_half_file(folder: Path, runs: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "no space left")
+
+    monkeypatch.setattr(os, "fchmod", full)
+    assert increased(TINY) == 42
+    assert len(runs) == 1
+    assert [path.name for path in folder.rglob("*") if path.is_file() and path.suffix != ".lock"] == []
+
+
+def test_threads_wait_for_one_of_them(runs: list[list[str]]) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(increased, [TINY] * 8)) == [42] * 8
+    assert len(runs) == 1
+
+
+def test_another_source_or_another_processor_is_another_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = {TINY.file_name, replace(TINY, sources=("tests.engines.lake",)).file_name}
+    monkeypatch.setattr(machine_code.llvm, "get_host_cpu_name", lambda: "another")
+    names.add(TINY.file_name)
+    assert len(names) == 3
+
+
+def test_it_is_kept_beside_its_source_or_in_the_cache_of_the_user(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.undo()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert list(TINY.folders()) == [Path(__file__).parent / "__pycache__", tmp_path / "quarterdeck"]
