@@ -44,7 +44,7 @@ HEAVY = (
     "uvicorn",
     "yaml",
 )
-CPU_LIMIT_S = 0.25
+LARGEST_RATIO = 1.6
 
 
 def test_every_command_is_listed_in_one_line() -> None:
@@ -75,14 +75,18 @@ def test_help_loads_nothing_heavy(arguments: tuple[str, ...]) -> None:
     assert not loaded & set(HEAVY)
 
 
-def test_help_takes_less_than_a_quarter_of_a_second_of_processor_time() -> None:
-    command = [str(Path(sys.executable).with_name("quarterdeck")), "--help"]
+def test_help_takes_little_more_than_python_and_the_library_it_is_written_with() -> None:
+    """In processor time, the least of several: how fast the machine is, and what else it does, counts for both."""
+    helped: list[float] = []
+    loaded: list[float] = []
+    for _ in range(5):
+        helped.append(cpu_s([str(Path(sys.executable).with_name("quarterdeck")), "--help"]))
+        loaded.append(cpu_s([sys.executable, "-c", "import typer.main"]))
+    assert min(helped) < LARGEST_RATIO * min(loaded)
 
-    def cpu_s() -> float:
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
-    # The least of several: what else the machine does makes the others dearer.
-    assert min(cpu_s() for _ in range(5)) < CPU_LIMIT_S
+def cpu_s(command: list[str]) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

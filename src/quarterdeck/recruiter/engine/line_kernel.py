@@ -250,6 +250,18 @@ def _word_end(base, place):
 
 
 @_part
+def _plain_end(base, place, byte):
+    """The place after a value that is neither an object nor a list and begins with this byte, and its kind. The place
+    is -1 if it is none."""
+    if byte == 0x22:
+        place, has_escapes = _string_end(base, place + 1)
+        return place, _ESCAPED if has_escapes else _STRING
+    if _is_digit(byte) or byte == 0x2D:
+        return _number_end(base, place)
+    return _word_end(base, place)
+
+
+@_part
 def _is_key(base, place, keys, start, length):
     step = 0
     while step < length:
@@ -338,6 +350,60 @@ def _set(bits, row):
     _store_byte(bits, row >> 3, _byte(bits, row >> 3) | types.uint8(1 << (row & 7)))
 
 
+@_seldom
+def _nested_end(base, place, stack):
+    """The place after the object or list that begins here; -1 if it is none."""
+    depth = 0
+    wanted = _VALUE
+    may_end = False
+    while True:
+        place = _after_space(base, place)
+        byte = _byte(base, place)
+        if wanted == _AFTER:
+            is_object = _byte(stack, depth) == _OBJECT
+            if byte == 0x2C:
+                place += 1
+                wanted = _KEY if is_object else _VALUE
+                may_end = False
+                continue
+            if byte != (0x7D if is_object else 0x5D):
+                return -1
+        elif wanted == _KEY:
+            if byte == 0x22:
+                place, _ = _string_end(base, place + 1)
+                if place < 0:
+                    return -1
+                place = _after_space(base, place)
+                if _byte(base, place) != 0x3A:
+                    return -1
+                place += 1
+                wanted = _VALUE
+                may_end = False
+                continue
+            if byte != 0x7D or not may_end:
+                return -1
+        elif byte in (0x7B, 0x5B):
+            depth += 1
+            if depth >= DEEPEST:
+                return -1
+            _store_byte(stack, depth, types.uint8(_OBJECT if byte == 0x7B else _LIST))
+            place += 1
+            wanted = _KEY if byte == 0x7B else _VALUE
+            may_end = True
+            continue
+        elif byte != 0x5D or not may_end:
+            place, _ = _plain_end(base, place, byte)
+            if place < 0:
+                return -1
+            wanted = _AFTER
+            continue
+        place += 1
+        depth -= 1
+        if depth == 0:
+            return place
+        wanted = _AFTER
+
+
 def scan_lines(call):
     """Reads lines from `PLACE` on until `END`, or until there is no more `ROOM`. Writes `PLACE` and `ROWS`.
 
@@ -356,109 +422,61 @@ def scan_lines(call):
             place += 1
             continue
         begin = place
-        depth = 0
-        _store_byte(stack, 0, types.uint8(_OBJECT))
-        wanted = _KEY
-        may_end = True
-        slot = -1
-        value = place
         is_json = byte == 0x7B
-        is_open = is_json
-        place += 1
-        while is_open:
+        if is_json:
+            place = _after_space(base, place + 1)
+            byte = _byte(base, place)
+            if byte == 0x7D:
+                place += 1
+        while is_json and byte != 0x7D:
+            begin_key = place + 1
+            place, has_escapes = _string_end(base, begin_key)
+            if byte != 0x22 or place < 0:
+                is_json = False
+                break
+            end_key = place - 1
+            slot = -1
+            start = 0
+            for key in range(key_count):
+                stop = _number(key_ends, 8 * key)
+                if has_escapes:
+                    is_it = _is_escaped_key(base, begin_key, end_key, keys, start, stop - start)
+                else:
+                    is_it = stop - start == end_key - begin_key and _is_key(base, begin_key, keys, start, stop - start)
+                if is_it:
+                    if _byte(kinds, key * room + row) == _ABSENT:  # of several the first counts
+                        slot = key
+                    break
+                start = stop
+            place = _after_space(base, place)
+            if _byte(base, place) != 0x3A:
+                is_json = False
+                break
+            place = _after_space(base, place + 1)
+            value = place
+            byte = _byte(base, place)
+            if byte in (0x7B, 0x5B):
+                place, kind = _nested_end(base, place, stack), _NESTED
+            else:
+                place, kind = _plain_end(base, place, byte)
+            if place < 0:
+                is_json = False
+                break
+            if slot >= 0:
+                _store_byte(kinds, slot * room + row, types.uint8(kind))
+                if kind != _NULL:
+                    _set(there + slot * (room >> 3), row)
+                    _show(views + slot * room * 16, row, base, value, place - value)
             place = _after_space(base, place)
             byte = _byte(base, place)
-            if wanted == _AFTER:
-                is_object = _byte(stack, depth) == _OBJECT
-                if byte == 0x2C:
-                    place += 1
-                    wanted = _KEY if is_object else _VALUE
-                    may_end = False
-                    continue
-                if byte != (0x7D if is_object else 0x5D):
-                    is_json = is_open = False
-                    continue
-                place += 1
-            elif wanted == _KEY:
-                if byte == 0x22:
-                    begin_key = place + 1
-                    place, has_escapes = _string_end(base, begin_key)
-                    if place < 0:
-                        is_json = is_open = False
-                        continue
-                    if depth == 0:
-                        slot = -1
-                        end_key = place - 1
-                        start = 0
-                        for key in range(key_count):
-                            stop = _number(key_ends, 8 * key)
-                            if has_escapes:
-                                is_it = _is_escaped_key(base, begin_key, end_key, keys, start, stop - start)
-                            else:
-                                is_it = stop - start == end_key - begin_key and _is_key(
-                                    base, begin_key, keys, start, stop - start
-                                )
-                            if is_it:
-                                if _byte(kinds, key * room + row) == _ABSENT:  # of several the first counts
-                                    slot = key
-                                break
-                            start = stop
-                    place = _after_space(base, place)
-                    if _byte(base, place) != 0x3A:
-                        is_json = is_open = False
-                        continue
-                    place += 1
-                    wanted = _VALUE
-                    may_end = False
-                    continue
-                if byte != 0x7D or not may_end:
-                    is_json = is_open = False
-                    continue
-                place += 1
-            elif byte in (0x7B, 0x5B):
-                if depth == 0:
-                    value = place
-                depth += 1
-                if depth >= DEEPEST:
-                    is_json = is_open = False
-                    continue
-                place += 1
-                _store_byte(stack, depth, types.uint8(_OBJECT if byte == 0x7B else _LIST))
-                wanted = _KEY if byte == 0x7B else _VALUE
-                may_end = True
-                continue
-            elif byte == 0x5D and may_end and _byte(stack, depth) == _LIST:
-                place += 1
-            else:
-                begin_value = place
-                if byte == 0x22:
-                    place, has_escapes = _string_end(base, place + 1)
-                    kind = _ESCAPED if has_escapes else _STRING
-                elif _is_digit(byte) or byte == 0x2D:
-                    place, kind = _number_end(base, place)
-                else:
-                    place, kind = _word_end(base, place)
-                if place < 0:
-                    is_json = is_open = False
-                    continue
-                if depth == 0 and slot >= 0:
-                    _store_byte(kinds, slot * room + row, types.uint8(kind))
-                    if kind != _NULL:
-                        _set(there + slot * (room >> 3), row)
-                        _show(views + slot * room * 16, row, base, begin_value, place - begin_value)
-                wanted = _AFTER
-                may_end = False
-                continue
-            # An object or a list has ended.
-            wanted = _AFTER
-            if depth == 0:
-                is_open = False
-                continue
-            depth -= 1
-            if depth == 0 and slot >= 0:
-                _store_byte(kinds, slot * room + row, types.uint8(_NESTED))
-                _set(there + slot * (room >> 3), row)
-                _show(views + slot * room * 16, row, base, value, place - value)
+            place += 1
+            if byte == 0x2C:
+                place = _after_space(base, place)
+                byte = _byte(base, place)
+                if byte != 0x22:
+                    is_json = False
+            elif byte != 0x7D:
+                is_json = False
         stop = place
         if is_json:
             place = _after_space(base, place)
