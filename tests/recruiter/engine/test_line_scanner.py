@@ -11,16 +11,19 @@ from hypothesis import strategies as st
 from quarterdeck.recruiter.engine import line_scanner
 from quarterdeck.recruiter.engine.line_buffer import LineBuffer
 from quarterdeck.recruiter.engine.line_call import DEEPEST, ValueKind
-from quarterdeck.recruiter.engine.line_scanner import scanned
+from quarterdeck.recruiter.engine.line_scanner import LineScan
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SPACE = b" \t\r"
 
 
-def read(data: bytes, keys: list[str]) -> list[dict[str, Any]]:
+def read(*files: bytes, keys: list[str]) -> tuple[list[dict[str, Any]], dict[int, int]]:
+    """The records, and how many lines are none."""
     buffer = LineBuffer()
-    buffer.hold(data)
-    return scanned(buffer, keys).read_all().to_pylist()
+    for file in files:
+        buffer.add(file)
+    scan = LineScan(buffer, keys)
+    return scan.stream().read_all().to_pylist(), scan.bad_lines
 
 
 def first_of_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -63,17 +66,12 @@ def kind_of(value: Any, raw: str) -> ValueKind:
 
 def check(data: bytes, keys: list[str]) -> None:
     """What is read of some bytes is what Python reads of their lines."""
-    lines = [line for line in data.split(b"\n") if line.strip(_SPACE)]
-    rows = read(data, keys)
-    assert len(rows) == len(lines)
-    for line, row in zip(lines, rows, strict=True):
-        wanted = parsed(line.strip(_SPACE))
-        assert row["bad"] == (wanted is None), line
-        if wanted is None:
-            assert row["line"] is None
-            assert all(row[f"r{number}"] is None for number in range(len(keys)))
-            continue
-        assert row["line"] == line.strip(_SPACE).decode()
+    lines = [line.strip(_SPACE) for line in data.split(b"\n") if line.strip(_SPACE)]
+    records = [(line, record) for line in lines if (record := parsed(line)) is not None]
+    rows, bad = read(data, keys=keys)
+    assert [row["line"].encode() for row in rows] == [line for line, _ in records]
+    assert sum(bad.values()) == len(lines) - len(records)
+    for (line, wanted), row in zip(records, rows, strict=True):
         for number, key in enumerate(keys):
             raw, kind = row[f"r{number}"], row[f"c{number}"]
             if key not in wanted:
@@ -185,33 +183,30 @@ def test_more_lines_than_fit_into_a_batch(monkeypatch: pytest.MonkeyPatch) -> No
     check(b"\n".join(some), ["a", "b"])
 
 
-def test_lines_of_several_files_know_their_file_and_end_with_it() -> None:
-    buffer = LineBuffer()
-    for part in (b'{"a":1}\n{"a":2}', b"", b'{"a":', b'3}\n\n{"a":4}\n'):
-        buffer.add(part)
-    rows = scanned(buffer, ["a"]).read_all().to_pylist()
-    assert [(row["file"], row["bad"], row["r0"]) for row in rows] == [
-        (0, False, "1"),
-        (0, False, "2"),
-        (2, True, None),
-        (3, True, None),
-        (3, False, "4"),
-    ]
+def test_bad_lines_are_counted_for_their_file_and_a_file_ends_with_its_line() -> None:
+    files = (b'{"a":1}\n{"a":2}', b"", b'bad\n{"a":', b'3}\n\n{"a":4}\n')
+    rows, bad = read(*files, keys=["a"])
+    assert [row["r0"] for row in rows] == ["1", "2", "4"]
+    assert bad == {2: 2, 3: 1}
 
 
 def test_nesting_has_a_limit() -> None:
     deep = DEEPEST - 1
-    rows = read(b'{"a":' + b"[" * deep + b"]" * deep + b"}\n" + b'{"a":' + b"[" * (deep + 1), ["a"])
-    assert [row["bad"] for row in rows] == [False, True]
+    rows, bad = read(b'{"a":' + b"[" * deep + b"]" * deep + b"}\n" + b'{"a":' + b"[" * (deep + 1), keys=["a"])
+    assert (len(rows), bad) == (1, {0: 1})
 
 
-def test_a_bad_line_leaves_nothing_of_its_values() -> None:
-    (row,) = read(b'{"a":1,"b":"a text that is not short","c":{"d":1},', ["a", "b", "c"])
-    assert (row["bad"], row["line"], row["r0"], row["r1"], row["r2"]) == (True, None, None, None, None)
+def test_a_bad_line_leaves_nothing_of_its_values_to_the_next() -> None:
+    rows, bad = read(b'{"a":1,"b":"a text that is not short","c":{"d":1},\n{"d":1}', keys=["a", "b", "c"])
+    assert bad == {0: 1}
+    kinds = {f"{column}{number}": value for number in range(3) for column, value in (("r", None), ("c", 0))}
+    assert rows == [{"line": '{"d":1}'} | kinds]
 
 
 def test_memory_that_was_used_before_is_not_read() -> None:
     buffer = LineBuffer()
     buffer.hold(b'{"a":"' + b"x" * 1000 + b'"}\n' * 10)
     buffer.hold(b'{"a":1')
-    assert [row["bad"] for row in scanned(buffer, ["a"]).read_all().to_pylist()] == [True]
+    scan = LineScan(buffer, ["a"])
+    assert scan.stream().read_all().num_rows == 0
+    assert scan.bad_lines == {0: 1}

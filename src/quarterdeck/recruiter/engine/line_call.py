@@ -28,17 +28,15 @@ class Call(IntEnum):
     """How many there are."""
     LINES = 8
     """Views, as Arrow has them."""
-    GOOD = 9
-    """A bit for each row, 1 for what is an object."""
-    BAD = 10
-    """The complement."""
-    VIEWS = 11
+    BAD = 9
+    """How many lines are no objects, and have no row."""
+    VIEWS = 10
     """Of values, for each key `ROOM` of them."""
-    THERE = 12
+    THERE = 11
     """Bits: whether it is there and not null."""
-    KINDS = 13
+    KINDS = 12
     """Bytes: `ValueKind`."""
-    STACK = 14
+    STACK = 13
     """`DEEPEST` bytes."""
 
 

@@ -9,7 +9,7 @@ nothing but white space are passed over.
 """
 
 # ruff: noqa: ARG001
-# pyright: basic, reportMissingTypeStubs=false, reportCallIssue=false
+# pyright: basic, reportMissingTypeStubs=false, reportCallIssue=false, reportGeneralTypeIssues=false
 
 from llvmlite import ir
 from numba import njit, types
@@ -31,13 +31,7 @@ _BASE, _END, _PLACE, _KEYS, _KEY_ENDS, _KEY_COUNT = (
     int(Call.KEY_ENDS),
     int(Call.KEY_COUNT),
 )
-_ROOM, _ROWS, _LINES, _GOOD, _BAD = (
-    int(Call.ROOM),
-    int(Call.ROWS),
-    int(Call.LINES),
-    int(Call.GOOD),
-    int(Call.BAD),
-)
+_ROOM, _ROWS, _LINES, _BAD = int(Call.ROOM), int(Call.ROWS), int(Call.LINES), int(Call.BAD)
 _VIEWS, _THERE, _KINDS, _STACK = int(Call.VIEWS), int(Call.THERE), int(Call.KINDS), int(Call.STACK)
 _ABSENT, _NULL, _INTEGER, _BOOLEAN, _STRING, _REAL, _ESCAPED, _NESTED = (int(kind) for kind in ValueKind)
 
@@ -405,16 +399,17 @@ def _nested_end(base, place, stack):
 
 
 def scan_lines(call):
-    """Reads lines from `PLACE` on until `END`, or until there is no more `ROOM`. Writes `PLACE` and `ROWS`.
+    """Reads lines from `PLACE` on until `END`, or until there is no more `ROOM`. Writes `PLACE`, `ROWS`
+    and `BAD`.
 
     There must be a line end at `END`, and more bytes after that and after the keys; bits and kinds must be 0."""
     base, end, place = _number(call, 8 * _BASE), _number(call, 8 * _END), _number(call, 8 * _PLACE)
     keys, key_ends, key_count = _number(call, 8 * _KEYS), _number(call, 8 * _KEY_ENDS), _number(call, 8 * _KEY_COUNT)
     room, lines = _number(call, 8 * _ROOM), _number(call, 8 * _LINES)
-    good, bad = _number(call, 8 * _GOOD), _number(call, 8 * _BAD)
     views, there, kinds = _number(call, 8 * _VIEWS), _number(call, 8 * _THERE), _number(call, 8 * _KINDS)
     stack = _number(call, 8 * _STACK)
     row = 0
+    bad = 0
     while place < end and row < room:
         place = _after_space(base, place)
         byte = _byte(base, place)
@@ -482,18 +477,19 @@ def scan_lines(call):
             place = _after_space(base, place)
             is_json = _byte(base, place) == 0x0A
         if is_json:
-            _set(good, row)
             _show(lines, row, base, begin, stop - begin)
+            row += 1
         else:
-            _set(bad, row)
+            bad += 1
             for key in range(key_count):
+                _store_byte(kinds, key * room + row, types.uint8(_ABSENT))
                 bits = there + key * (room >> 3)
                 _store_byte(bits, row >> 3, _byte(bits, row >> 3) & types.uint8(~(1 << (row & 7)) & 0xFF))
             place = begin
             while _byte(base, place) != 0x0A:
                 place += 1
         place += 1
-        row += 1
     _store_number(call, 8 * _PLACE, place)
     _store_number(call, 8 * _ROWS, row)
+    _store_number(call, 8 * _BAD, bad)
     return row

@@ -37,15 +37,12 @@ _STRUCTURE: Final = re.compile(r'[{}\[\],:"\\\x00-\x1f]|^\s|\s$')
 
 
 class LineRecords:
-    """Lines of one file, or of several. `time_field` names the field with a record's time, if there is one."""
+    """`time_field` names the field with a record's time, if there is one."""
 
-    def __init__(
-        self, time_field: str | None, parameters: Parameters, condition: Condition = EVERYTHING, *, several: bool
-    ) -> None:
+    def __init__(self, time_field: str | None, parameters: Parameters, condition: Condition = EVERYTHING) -> None:
         """`condition` is the one that will be asked for."""
         self._time_field = time_field
         self._parameters = parameters
-        self._several = several
         self._keys: dict[str, int] = {}
         regexes = [
             atom for atom in atoms_of(condition) if isinstance(atom, Contains) and isinstance(atom.value, ast.Regex)
@@ -62,23 +59,15 @@ class LineRecords:
     def is_read_twice(self) -> bool:
         return False
 
-    @property
-    def marked(self) -> list[str]:
-        return ["mark", "file"] if self._several else ["mark"]
-
     def having_sql(self, name: str) -> Sql:
         """Something for each record that has a field."""
         return f"SELECT 1 FROM {LINES} WHERE {self.value(name).is_there}"
 
     def matched(self, condition: Sql, names: Sequence[str], *, line: bool, time: bool) -> tuple[Sql, dict[str, Value]]:
-        """The records that fulfil a condition, and the lines that are none: a query with the columns `mark` (0 for a
-        record, 1 for a bad line), `file`, those asked for of `line` and `time_us`, and the fields."""
+        """The records that fulfil a condition: a query with the columns asked for of `line` and `time_us`, and those of
+        the fields."""
         values: dict[str, Value] = {}
-        columns = [
-            "bad::TINYINT AS mark",
-            f"{'CASE WHEN bad THEN file END' if self._several else 'NULL'}::VARCHAR AS file",
-            *([LINE] if line else []),
-        ]
+        columns = [LINE] if line else []
         for name in dict.fromkeys(names):
             if len(paths_of(name)) == 1:
                 raw, kind = self._column(name)
@@ -90,8 +79,7 @@ class LineRecords:
                 values[name] = of_json(field)
         if time:
             columns.append(f"{self._time.text} AS time_text")
-        where = "" if condition == "true" else f" WHERE bad OR ({condition})"
-        rows = f"SELECT {', '.join(columns)} FROM {self._source}{where}"
+        rows = f"SELECT {', '.join(columns) or '1'} FROM {self._source} WHERE {condition}"
         return (f"SELECT *, {time_of_text('time_text')} AS time_us FROM ({rows})" if time else rows), values
 
     def value(self, name: str) -> Value:

@@ -55,10 +55,6 @@ class ParquetRecords:
         return True
 
     @property
-    def marked(self) -> list[str]:
-        return []
-
-    @property
     def source(self) -> Sql:
         return _source_sql(self._paths, self._parameters)
 
@@ -67,7 +63,7 @@ class ParquetRecords:
         return f"SELECT 1 FROM ({self.source}) WHERE {self.value(name).is_there}"
 
     def matched(self, condition: Sql, names: Sequence[str], *, line: bool, time: bool) -> tuple[Sql, dict[str, Value]]:
-        """As of lines; there are no bad ones."""
+        """As of lines."""
         values: dict[str, Value] = {}
         fields: list[Sql] = []
         for number, name in enumerate(dict.fromkeys(names)):
@@ -75,13 +71,11 @@ class ParquetRecords:
             fields.append(f"{place.sql} AS f{number}")
             values[name] = value_of(Place(f"f{number}", place.type), self._parameters)
         columns = [
-            "0::TINYINT AS mark",
-            "NULL::VARCHAR AS file",
             *([f"{self._line} AS line"] if line else []),
             *([f"{self._time.time_us} AS time_us"] if time else []),
             *fields,
         ]
-        return f"SELECT {', '.join(columns)} FROM ({self.source}) WHERE {condition}", values
+        return f"SELECT {', '.join(columns) or '1'} FROM ({self.source}) WHERE {condition}", values
 
     def value(self, name: str) -> Value:
         return value_of(self._place(name), self._parameters)

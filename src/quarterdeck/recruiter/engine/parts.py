@@ -1,7 +1,7 @@
 """What a chunk's answer is made of, as SQL: the query over some of its files, and one answer out of several.
 
-Every row of the query says beside the answer what it stands for: `mark` is 0 for an answer, 1 for lines that are no
-records, and 2 for records that match and are not part of it; `counted` is how many, and `file` where the bad lines are.
+Every row of the query says whether it is part of the answer, or stands for records that match and are not; `counted` is
+how many it stands for.
 """
 
 from collections.abc import Sequence
@@ -26,10 +26,8 @@ _arrow: Final[Any] = pyarrow
 Schema: TypeAlias = Any
 """A `pyarrow.Schema`."""
 
-MARKS: Final = ("mark", "counted", "file")
+MARKS: Final = ("is_answer", "counted")
 """The columns that are not part of the answer."""
-_MARKED: Final = ["mark", "file"]
-_UNMARKED: Final = {"mark": "0::TINYINT AS mark", "file": "NULL::VARCHAR AS file"}
 
 
 class SearchedRecords(Records, Protocol):
@@ -40,18 +38,13 @@ class SearchedRecords(Records, Protocol):
         """Whether reading them again is better than keeping what was found."""
         ...
 
-    @property
-    def marked(self) -> list[str]:
-        """Which of `mark` and `file` are not the same for all rows."""
-        ...
-
     def having_sql(self, name: str) -> Sql:
         """Something for each record that has a field."""
         ...
 
     def matched(self, condition: Sql, names: Sequence[str], *, line: bool, time: bool) -> tuple[Sql, dict[str, Value]]:
-        """Those that fulfil a condition, and the lines that are none: a query with the columns `mark` (1 for a bad
-        line, otherwise 0), `file`, those asked for of `line` and `time_us`, and columns for the fields."""
+        """Those that fulfil a condition: a query with the columns asked for of `line` and `time_us`, and columns for
+        the fields."""
         ...
 
 
@@ -63,33 +56,28 @@ def chunk_sql(plan: Plan, spec: SearchSpec, records: SearchedRecords, parameters
         assert isinstance(plan.stage, Summarize)
         names = [field.name for field in stage_fields(plan.stage)]
         rows, values = _fields(plan, records, condition, names, parameters)
-        marked = _MARKED if plan.cuts else records.marked
-        if marked == ["mark"] and not names and not plan.stage.by:
-            return _counts(plan.stage, rows)
-        states = group_states(plan.stage, rows, values, marked)
-        others = "".join(f", {constant}" for name, constant in _UNMARKED.items() if name not in marked)
-        names_of_marks = ", ".join(MARKS)
-        rows = f"SELECT *, n AS counted{others} FROM ({states})"
-        return f"SELECT {names_of_marks}, * EXCLUDE ({names_of_marks}) FROM ({rows})"
+        states = group_states(plan.stage, rows, values, ["is_answer"] if plan.cuts else [])
+        if plan.cuts:
+            return f"SELECT is_answer, n AS counted, * EXCLUDE (is_answer) FROM ({states})"
+        return f"SELECT true AS is_answer, n AS counted, * FROM ({states})"
     rows = _lines(plan, records, condition, parameters, timed=timed and plan.part is not Part.FIELDS)
     if plan.part is Part.FIELDS:
-        names_sql = field_names(rows, _MARKED)
-        return f"""SELECT CASE WHEN mark = 0 AND name IS NULL THEN 2 ELSE mark END::TINYINT AS mark,
-            CASE WHEN name IS NULL THEN n ELSE 0 END AS counted, file, name, n
-            FROM (SELECT mark, file, name, count(*) AS n FROM ({names_sql}) GROUP BY mark, file, name)"""
-    found = f"""SELECT mark, 1::BIGINT AS counted, file, {"time_us" if timed else "NULL::BIGINT AS time_us"},
+        names_sql = field_names(rows, ["is_answer"])
+        return f"""SELECT is_answer AND name IS NOT NULL AS is_answer,
+            CASE WHEN name IS NULL THEN n ELSE 0 END AS counted, name, n
+            FROM (SELECT is_answer, name, count(*) AS n FROM ({names_sql}) GROUP BY is_answer, name)"""
+    found = f"""SELECT is_answer, 1::BIGINT AS counted, {"time_us" if timed else "NULL::BIGINT AS time_us"},
         {base} + row_number() OVER () AS pos, line FROM ({rows})"""
     if plan.part is Part.RECORDS or plan.first is not None:
         return found
     if plan.part is Part.DISTINCT:
-        distinct = _distinct(f"SELECT *, 1::BIGINT AS n FROM ({found})", plan.order, _MARKED)
-        return f"SELECT mark, n AS counted, file, * EXCLUDE (mark, file) FROM ({distinct})"
-    some = _some(plan, "SELECT * FROM found WHERE mark = 0", parameters)
+        distinct = _distinct(f"SELECT *, 1::BIGINT AS n FROM ({found})", plan.order, ["is_answer"])
+        return f"SELECT is_answer, n AS counted, * EXCLUDE (is_answer) FROM ({distinct})"
+    some = _some(plan, "SELECT * FROM found WHERE is_answer", parameters)
     kept = "NOT MATERIALIZED" if records.is_read_twice else "MATERIALIZED"
     return f"""WITH found AS {kept} ({found})
-        SELECT 0::TINYINT AS mark, 0::BIGINT AS counted, NULL::VARCHAR AS file, * FROM ({some})
-        UNION ALL SELECT CASE WHEN mark = 0 THEN 2 ELSE mark END::TINYINT, count(*), file, NULL, NULL, NULL
-        FROM found GROUP BY mark, file"""
+        SELECT true AS is_answer, 0::BIGINT AS counted, * FROM ({some})
+        UNION ALL SELECT false, count(*), NULL, NULL, NULL FROM found"""
 
 
 def reduced_sql(plan: Plan, rows: Sql, parameters: Parameters) -> Sql | None:
@@ -130,14 +118,6 @@ def record_order(order: Order, *before: str) -> tuple[OrderKey, ...]:
     return (OrderKey("time_us"), *keys) if order is Order.TIME else keys
 
 
-def _counts(stage: Summarize, rows: Sql) -> Sql:
-    """States that are numbers of records alone, without making groups."""
-    counts = "".join(f", counted AS {name}" for name in state_columns(stage))
-    return f"""SELECT mark, counted, NULL::VARCHAR AS file{counts} FROM (
-        SELECT unnest([0, 1])::TINYINT AS mark, unnest([records, bad]) AS counted FROM (
-        SELECT count(*) FILTER (mark = 0) AS records, count(*) FILTER (mark = 1) AS bad FROM ({rows})))"""
-
-
 def _whole_condition(plan: Plan, spec: SearchSpec) -> Condition:
     if spec.start_us is None and spec.end_us is None:
         return plan.search.condition
@@ -146,10 +126,10 @@ def _whole_condition(plan: Plan, spec: SearchSpec) -> Condition:
 
 
 def _lines(plan: Plan, records: SearchedRecords, condition: Sql, parameters: Parameters, *, timed: bool) -> Sql:
-    """The columns `mark`, `file`, `time_us` if wanted, and `line`, after the cuts."""
-    kept = [*_MARKED, *(["time_us"] if timed else [])]
+    """The columns `is_answer`, `time_us` if wanted, and `line`, after the cuts."""
+    kept = ["time_us"] if timed else []
     if not plan.cuts:
-        return records.matched(condition, [], line=True, time=timed)[0]
+        return f"SELECT true AS is_answer, * FROM ({records.matched(condition, [], line=True, time=timed)[0]})"
     names = [field.name for field in plan.cuts[0].fields]
     rows, values = records.matched(condition, names, line=False, time=timed)
     rows = _cut(rows, {name: values[name] for name in names}, kept, parameters)
@@ -157,24 +137,23 @@ def _lines(plan: Plan, records: SearchedRecords, condition: Sql, parameters: Par
         fields = FieldColumns(parameters, [field.name for field in cut.fields])
         values = {field.name: fields.value(field.name) for field in cut.fields}
         rows = _cut(fields.of_lines(kept, rows), values, kept, parameters)
-    return rows
+    return f"SELECT *, line IS NOT NULL AS is_answer FROM ({rows})"
 
 
 def _cut(rows: Sql, values: dict[str, Value], kept: list[str], parameters: Parameters) -> Sql:
-    cut = f"SELECT {', '.join(kept)}, {cut_line(values, parameters)} AS line FROM ({rows})"
-    return f"""SELECT CASE WHEN mark = 0 AND line IS NULL THEN 2 ELSE mark END::TINYINT AS mark,
-        * EXCLUDE (mark) FROM ({cut})"""
+    """Where nothing is left, the line is NULL."""
+    return f"SELECT {', '.join([*kept, f'{cut_line(values, parameters)} AS line'])} FROM ({rows})"
 
 
 def _fields(
     plan: Plan, records: SearchedRecords, condition: Sql, names: list[str], parameters: Parameters
 ) -> tuple[Sql, dict[str, Value]]:
-    """The columns `mark` and `file`, and columns for the fields, after the cuts."""
+    """Columns for the fields, after the cuts, and after any `is_answer`."""
     if not plan.cuts:
         return records.matched(condition, names, line=False, time=False)
     fields = FieldColumns(parameters, names)
     rows = _lines(plan, records, condition, parameters, timed=False)
-    return fields.of_lines(_MARKED, rows), {name: fields.value(name) for name in names}
+    return fields.of_lines(["is_answer"], rows), {name: fields.value(name) for name in names}
 
 
 def _some(plan: Plan, rows: Sql, parameters: Parameters) -> Sql:

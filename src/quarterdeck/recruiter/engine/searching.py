@@ -17,7 +17,7 @@ from quarterdeck.recruiter.engine.databases import SearchDatabase
 from quarterdeck.recruiter.engine.failures import READING_ERRORS, damage_of, failure
 from quarterdeck.recruiter.engine.groups import Columns, groups_of
 from quarterdeck.recruiter.engine.line_records import LINES, LineRecords
-from quarterdeck.recruiter.engine.line_scanner import scanned
+from quarterdeck.recruiter.engine.line_scanner import LineScan
 from quarterdeck.recruiter.engine.parquet_records import ParquetRecords, columns_of
 from quarterdeck.recruiter.engine.parts import MARKS, SearchedRecords, chunk_sql, part_schema, reduced_sql
 from quarterdeck.recruiter.engine.pieces import DamagedPieceError, OpenPiece, add_lines, check_packed, line_blocks
@@ -209,68 +209,59 @@ class Searching:
 
     def _query_lines(self, urls: Sequence[str]) -> _Found:
         """Over what is in the buffer."""
-
-        def query(make: Callable[[LineRecords, Parameters], Sql], first: int | None = None) -> Table:
-            parameters = Parameters()
-            condition = self._plan.search.condition
-            records = LineRecords(self._spec.time_field, parameters, condition, several=len(urls) > 1)
-            sql = make(records, parameters)
-            connection = self._database.connection
-            # Without its reader, which DuckDB would ask for the columns and filters that it wants, which takes longer.
-            connection.register(LINES, scanned(self._database.buffer, records.keys).__arrow_c_stream__())
-            try:
-                return self._run(sql, parameters, first)
-            finally:
-                connection.unregister(LINES)
-
         try:
-            rows = query(self._chunk_sql, self._plan.first)
-            found = self._found_in(rows, urls)
+            rows, bad_lines = self._rows_of_lines(self._chunk_sql, self._plan.first)
+            found = self._found_in(rows)
+            for number, count in bad_lines.items():
+                found.bad_lines[urls[number]] = found.bad_lines.get(urls[number], 0) + count
             found.seen = {
                 name
                 for name in self._ask_about - self._found.seen
-                if query(lambda records, _, name=name: f"{records.having_sql(name)} LIMIT 1").num_rows
+                if self._rows_of_lines(lambda records, _, name=name: _any_having(records, name))[0].num_rows
             }
         except READING_ERRORS as error:
             raise self._failure(error) from error
         return found
 
+    def _rows_of_lines(
+        self, make: Callable[[LineRecords, Parameters], Sql], first: int | None = None
+    ) -> tuple[Table, dict[int, int]]:
+        """The answer to a query, and how many lines are no records, by the number of their file."""
+        parameters = Parameters()
+        records = LineRecords(self._spec.time_field, parameters, self._plan.search.condition)
+        sql = make(records, parameters)
+        scan = LineScan(self._database.buffer, records.keys)
+        # As a bare stream: of a reader, DuckDB would have pyarrow pick columns and rows, which takes longer.
+        self._database.connection.register(LINES, scan.stream().__arrow_c_stream__())
+        try:
+            return self._run(sql, parameters, first), scan.bad_lines
+        finally:
+            self._database.connection.unregister(LINES)
+
     def _query_parquet(self, pieces: Sequence[OpenPiece], columns: Columns) -> _Found:
         paths = [str(piece.path) for piece in pieces]
 
-        def query(make: Callable[[ParquetRecords, Parameters], Sql], first: int | None = None) -> Table:
+        def rows_of(make: Callable[[ParquetRecords, Parameters], Sql], first: int | None = None) -> Table:
             parameters = Parameters()
             sql = make(ParquetRecords(paths, columns, self._spec.time_field, parameters), parameters)
             return self._run(sql, parameters, first)
 
-        found = self._found_in(query(self._chunk_sql, self._plan.first), ())
+        found = self._found_in(rows_of(self._chunk_sql, self._plan.first))
         found.seen = {
             name
             for name in self._ask_about - self._found.seen
-            if query(lambda records, _, name=name: f"{records.having_sql(name)} LIMIT 1").num_rows
+            if rows_of(lambda records, _, name=name: _any_having(records, name)).num_rows
         }
         return found
 
     def _chunk_sql(self, records: SearchedRecords, parameters: Parameters) -> Sql:
         return chunk_sql(self._plan, self._spec, records, parameters, self._base)
 
-    def _found_in(self, rows: Table, urls: Sequence[str]) -> _Found:
-        """`urls` are those of the files that have bad lines."""
-        self._base += rows.num_rows + _total(rows.column("counted"))
-        is_answer = _compute.equal(rows.column("mark"), 0)
-        is_bad = _compute.equal(rows.column("mark"), 1)
-        found = _Found([rows.filter(is_answer).drop_columns(list(MARKS)).cast(self._schema)])
-        found.matches = _total(rows.column("counted").filter(_compute.invert(is_bad)))
-        bad = (
-            rows.filter(_compute.and_(is_bad, _compute.greater(rows.column("counted"), 0)))
-            .group_by("file")
-            .aggregate([("counted", "sum")])
-            .to_pylist()
-        )
-        for row in bad:
-            url = urls[int(row["file"] or 0)]
-            found.bad_lines[url] = found.bad_lines.get(url, 0) + row["counted_sum"]
-        return found
+    def _found_in(self, rows: Table) -> _Found:
+        counted = _total(rows.column("counted"))
+        self._base += rows.num_rows + counted
+        answer = rows.filter(rows.column("is_answer")).drop_columns(list(MARKS)).cast(self._schema)
+        return _Found([answer], matches=counted)
 
     def _run(self, sql: Sql, parameters: Parameters, first: int | None = None) -> Table:
         """All rows, or so many that they hold the first of a number that the answer still lacks."""
@@ -287,7 +278,7 @@ class Searching:
                     batches.append(reader.read_next_batch())
                 except StopIteration:
                     break
-                missing -= _total(_compute.equal(batches[-1].column("mark"), 0))
+                missing -= _total(batches[-1].column("is_answer"))
             return _arrow.Table.from_batches(batches, reader.schema)
         finally:
             reader.close()
@@ -301,6 +292,10 @@ class Searching:
         self._stop.check()
         self._database.is_sound = False
         return failure(error)
+
+
+def _any_having(records: SearchedRecords, name: str) -> Sql:
+    return f"{records.having_sql(name)} LIMIT 1"
 
 
 def _total(counts: Any) -> int:
