@@ -346,11 +346,6 @@ def test_a_chunk_comes_back_with_its_rows_and_report() -> None:
     assert decode_chunk(asked.body, 0).spec == SearchSpec("x", 1)
 
 
-def test_many_rows_are_decoded_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_module, "_IN_THREAD_BYTES", 10)
-    assert list(search(answers(WHOLE))[0].batches) == [ROWS]
-
-
 def test_the_rows_of_an_answer_may_come_byte_by_byte() -> None:
     async def behave(asked: Asked) -> None:
         await asked.begin()

@@ -87,7 +87,7 @@ def test_what_cannot_be_opened_is_told_and_the_rest_is_searched(run: Looped) -> 
 def test_a_chunk_of_which_nothing_can_be_opened_is_no_rows_and_its_problems(run: Looped) -> None:
     async def test(s: Scene) -> None:
         answer = await s.search(1, Piece("/no/such", FileKind.NDJSON, 3, "", 0, 3))
-        assert answer.batches == []
+        assert list(answer.batches) == []
         assert answer.report == ChunkReport(0, 0, (FileProblem("/no/such", "there is no such file"),))
         assert s.searcher.asked == []
 

@@ -32,8 +32,9 @@ class SearchSettings(ProcessSettings):
     from S3 that this process has to search itself may take as much again. Too high fills the disk for everybody else
     on it."""
     search_in_flight_bytes: Bytes = 4 * 1024**3
-    """Of files that one log search has given to workers. All that it finds in them may come at once. Too low leaves
-    workers idle; too high takes memory for searches that find nearly everything."""
+    """Of files that one log search has given to workers. All that it finds in them may come at once, and waits on disk
+    beyond 8 MiB for each part of a file. Too low leaves workers idle; too high takes disk and, for many workers, memory
+    for searches that find nearly everything."""
     search_alone_at_once: Count = computed(_half_of_cores, "half of the processors that it may use")
     """Parts of files that this process searches itself at the same time, all searches together, while there are no
     workers. Too low makes searches slow; too high leaves no processor for everything else that it does."""

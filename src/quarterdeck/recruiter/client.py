@@ -27,19 +27,17 @@ from quarterdeck.recruiter.frames import (
     decode_error,
     decode_progress,
     decode_report,
-    decode_rows,
 )
-from quarterdeck.recruiter.model import Chunk, ChunkReport, Directive, Offer, Recruited, SearchSpec
+from quarterdeck.recruiter.model import Chunk, Directive, Offer, Recruited, SearchSpec
 from quarterdeck.recruiter.ports import (
     ChunkAnswer,
-    RecordBatch,
     Registered,
     RegistrationFailedError,
     WorkerLostError,
     WorkerNotReachedError,
 )
+from quarterdeck.recruiter.stored_rows import RowLimits, StoredRows
 from quarterdeck.stores.limits import MIB
-from quarterdeck.stores.threads import finish_in_thread
 
 _CONNECT_S: Final = 5.0
 _ANSWER_S: Final = 10.0
@@ -47,8 +45,6 @@ _ANSWER_S: Final = 10.0
 _RELEASE_S: Final = 2.0
 _DOCUMENT_BYTES: Final = 16 * MIB
 """More than the longest answer that makes sense."""
-_IN_THREAD_BYTES: Final = MIB
-"""Rows beyond this are decoded in a thread: it takes milliseconds."""
 _JSON: Final = {"Content-Type": "application/json"}
 
 
@@ -156,6 +152,13 @@ class HttpRecruiting(_Peers):
 class HttpSearchWorkers(_Peers):
     """Implements `ports.SearchWorkers`."""
 
+    def __init__(
+        self, *, token: str | None = None, ssl: tls.SSLContext | None = None, rows: RowLimits | None = None
+    ) -> None:
+        """`rows` are limits for the answer of each chunk."""
+        super().__init__(token=token, ssl=ssl)
+        self._rows = rows or RowLimits()
+
     async def search(
         self,
         worker: Recruited,
@@ -172,7 +175,7 @@ class HttpSearchWorkers(_Peers):
             try:
                 if answer.status != 200:
                     raise _refusal(worker, answer.status, await _whole(answer))
-                return await _read_answer(worker, answer, on_progress)
+                return await _read_answer(worker, answer, StoredRows(self._rows), on_progress)
             finally:
                 answer.close()
         except UnreachableError as error:
@@ -196,15 +199,17 @@ class HttpSearchWorkers(_Peers):
             raise WorkerNotReachedError(f"{worker.addr!r} is no address: {error}") from error
 
 
-async def _read_answer(worker: Recruited, answer: Answer, on_progress: Callable[[int], None]) -> ChunkAnswer:
-    decoder, rows, report = FrameDecoder(), list[bytes](), None
+async def _read_answer(
+    worker: Recruited, answer: Answer, rows: StoredRows, on_progress: Callable[[int], None]
+) -> ChunkAnswer:
+    decoder, report = FrameDecoder(), None
     while data := await answer.read():
         for frame in decoder.feed(data):
             if report is not None:
                 raise FrameError("something came after the report")
             match frame.kind:
                 case FrameKind.ROWS:
-                    rows.append(frame.payload)
+                    await rows.add(frame.payload)
                 case FrameKind.PROGRESS:
                     on_progress(decode_progress(frame.payload))
                 case FrameKind.REPORT:
@@ -213,16 +218,7 @@ async def _read_answer(worker: Recruited, answer: Answer, on_progress: Callable[
                     raise _told(worker, decode_error(frame.payload))
     if report is None:
         raise WorkerLostError(f"{worker.addr} was lost: its answer ended without a report")
-    return await _answer(rows, report)
-
-
-async def _answer(rows: Sequence[bytes], report: ChunkReport) -> ChunkAnswer:
-    def decode() -> list[RecordBatch]:
-        return [batch for payload in rows for batch in decode_rows(payload)]
-
-    if sum(map(len, rows)) < _IN_THREAD_BYTES:
-        return ChunkAnswer(decode(), report)
-    return ChunkAnswer(await finish_in_thread(decode), report)
+    return ChunkAnswer(rows, report)
 
 
 async def _whole(answer: Answer) -> bytes:

@@ -13,9 +13,11 @@ from typing import Final, Protocol, TypeVar
 from quarterdeck.crew.cancel import CancelToken, WorkCanceledError
 from quarterdeck.engines.duckdb_scan import StopSignal
 from quarterdeck.recruiter.engine.pieces import OpenPiece
+from quarterdeck.recruiter.frames import row_payloads
 from quarterdeck.recruiter.model import Chunk, ChunkReport, FileProblem, Piece, SearchSpec
 from quarterdeck.recruiter.piece_opening import PieceOpener
 from quarterdeck.recruiter.ports import ChunkAnswer, RecordBatch
+from quarterdeck.recruiter.stored_rows import RowLimits, StoredRows
 
 T = TypeVar("T")
 
@@ -50,7 +52,9 @@ class Searcher(Protocol):
 class ChunkExecutor:
     """Implements `ports.ChunkSearching`, too. Close it when nothing of it runs any more."""
 
-    def __init__(self, searcher: Searcher, opener: PieceOpener, slots: int) -> None:
+    def __init__(self, searcher: Searcher, opener: PieceOpener, slots: int, rows: RowLimits | None = None) -> None:
+        """`rows` are limits for the answer of each chunk that is searched for this process itself."""
+        self._rows = rows or RowLimits()
         self._searcher = searcher
         self._opener = opener
         self._slots = asyncio.Semaphore(slots)
@@ -71,15 +75,15 @@ class ChunkExecutor:
     ) -> ChunkAnswer:
         run = self.run(spec, chunk.pieces, ask_about)
         telling = asyncio.create_task(_tell(run, on_progress), name="tell how far a search is")
-        batches: list[RecordBatch] = []
+        rows = StoredRows(self._rows)
         try:
-            async with aclosing(run.parts(_all_of)) as parts:
-                async for part in parts:
-                    batches += part
+            async with aclosing(run.parts(row_payloads)) as payloads:
+                async for payload in payloads:
+                    await rows.add(payload)
         finally:
             telling.cancel()
             await asyncio.wait((telling,))
-        return ChunkAnswer(batches, run.report)
+        return ChunkAnswer(rows, run.report)
 
 
 class ChunkRun:
@@ -176,10 +180,6 @@ def _close(steps: Generator[object]) -> None:
     """A search that is left has to stop: that it says so is no news."""
     with suppress(WorkCanceledError):
         steps.close()
-
-
-def _all_of(rows: Iterable[RecordBatch]) -> Iterator[list[RecordBatch]]:
-    yield list(rows)
 
 
 async def _tell(run: ChunkRun, on_progress: Callable[[int], None]) -> None:

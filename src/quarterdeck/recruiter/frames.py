@@ -55,18 +55,23 @@ class FrameError(Exception):
 
 
 def encode_rows(batches: Iterable[RecordBatch]) -> Iterator[bytes]:
-    """As few frames as their size allows; small batches go together, large ones in parts."""
+    """Frames; see `row_payloads`."""
+    return (_frame(FrameKind.ROWS, payload) for payload in row_payloads(batches))
+
+
+def row_payloads(batches: Iterable[RecordBatch]) -> Iterator[bytes]:
+    """What is in frames of rows: as few as their size allows; small batches go together, large ones in parts."""
     waiting: list[RecordBatch] = []
     waiting_bytes = 0
     for batch in batches:
         for part in _parts(batch):
             if waiting and (waiting_bytes + part.nbytes > _FRAME_BYTES or not part.schema.equals(waiting[0].schema)):
-                yield _rows_frame(waiting)
+                yield _encoded(waiting)
                 waiting, waiting_bytes = [], 0
             waiting.append(part)
             waiting_bytes += part.nbytes
     if waiting:
-        yield _rows_frame(waiting)
+        yield _encoded(waiting)
 
 
 def encode_progress(scanned_bytes: int) -> bytes:
@@ -97,7 +102,7 @@ def _parts(batch: RecordBatch) -> Iterator[RecordBatch]:
         yield batch.slice(at, rows)
 
 
-def _rows_frame(batches: list[RecordBatch]) -> bytes:
+def _encoded(batches: list[RecordBatch]) -> bytes:
     sink = _arrow.BufferOutputStream()
     options = _arrow.ipc.IpcWriteOptions(compression="lz4")
     with _arrow.ipc.new_stream(sink, batches[0].schema, options=options) as writer:
@@ -112,7 +117,7 @@ def _rows_frame(batches: list[RecordBatch]) -> bytes:
             "cut the fields that you need",
             retryable=False,
         )
-    return _frame(FrameKind.ROWS, payload)
+    return payload
 
 
 def _json_frame(kind: FrameKind, document: object) -> bytes:

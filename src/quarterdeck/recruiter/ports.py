@@ -1,7 +1,7 @@
 """What the drivers of recruiting need from the world: somebody to register with, somebody to recruit from, workers to
 search with; over HTTP in a process, simulated in a simulation."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -55,7 +55,8 @@ class WorkerNotReachedError(WorkerLostError):
 class ChunkAnswer:
     """A chunk that was searched to its end."""
 
-    batches: Sequence[RecordBatch]
+    batches: Iterable[RecordBatch]
+    """Any number of times."""
     report: ChunkReport
 
 

@@ -4,7 +4,7 @@ Rows that need not wait for others are given out as they come. The rest is kept,
 together by DuckDB when all is there.
 """
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -55,7 +55,7 @@ class Gathering:
         """Whether all of the answer was given out, so that the rest need not be searched."""
         return self._plan.is_streamed and self._left_rows == 0
 
-    def add(self, chunk: int, batches: Sequence[RecordBatch]) -> Iterator[bytes]:
+    def add(self, chunk: int, batches: Iterable[RecordBatch]) -> Iterator[bytes]:
         """The whole answer of a chunk, once for each, in any order. Gives what can be given out by now; iterate to its
         end, or nothing is added."""
         if self._plan.is_streamed and self._plan.order is Order.NONE:
@@ -86,7 +86,7 @@ class Gathering:
         """How many rows may still be given out; None for any number."""
         return None if self._plan.first is None else max(0, self._plan.first - self.rows)
 
-    def _given(self, batches: Iterator[RecordBatch] | Sequence[RecordBatch]) -> Iterator[bytes]:
+    def _given(self, batches: Iterable[RecordBatch]) -> Iterator[bytes]:
         for batch in batches:
             lines = batch.column("line")
             if self._left_rows is not None:

@@ -4,14 +4,14 @@ Chunks come in any order, and each is read by its number. For one thread at a ti
 """
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any, Final, TypeAlias
 
 import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 
-from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.recruiter.stored_rows import disk_bytes_of, memory_bytes_of, no_room
 
 _arrow: Final[Any] = pyarrow
 
@@ -30,7 +30,7 @@ class Spool:
         self._schema = schema
         self._memory_bytes = memory_bytes
         self._disk_bytes = disk_bytes
-        self._held: dict[int, Sequence[RecordBatch]] = {}
+        self._held: dict[int, Iterable[RecordBatch]] = {}
         self._held_bytes = 0
         self._files: dict[int, Path] = {}
         self._file_bytes = 0
@@ -55,12 +55,15 @@ class Spool:
     def __contains__(self, chunk: int) -> bool:
         return chunk in self._held or chunk in self._files
 
-    def add(self, chunk: int, batches: Sequence[RecordBatch]) -> None:
+    def add(self, chunk: int, batches: Iterable[RecordBatch]) -> None:
         self._held[chunk] = batches
-        self._held_bytes += _size_bytes(batches)
+        self._held_bytes += memory_bytes_of(batches)
+        self._file_bytes += disk_bytes_of(batches)
         if self._held_bytes > self._memory_bytes:
-            for held in list(self._held):
+            for held in [number for number, rows in self._held.items() if memory_bytes_of(rows)]:
                 self._write(held)
+        if self._file_bytes > self._disk_bytes:
+            raise no_room(f"its rows take more than the {self._disk_bytes:,} bytes of disk that a search may use")
 
     def batches(self, chunk: int) -> Iterator[RecordBatch]:
         if chunk in self._held:
@@ -72,7 +75,7 @@ class Spool:
     def drop(self, chunk: int) -> None:
         """It is not needed any more."""
         if chunk in self._held:
-            self._held_bytes -= _size_bytes(self._held.pop(chunk))
+            self._forget(chunk)
             return
         path = self._files.pop(chunk)
         self._file_bytes -= path.stat().st_size
@@ -97,23 +100,12 @@ class Spool:
                 for batch in self._held[chunk]:
                     writer.write_batch(batch)
         except OSError as error:
-            raise _no_room(f"a file in {self._parent} could not be written: {error}") from error
+            raise no_room(f"a file in {self._parent} could not be written: {error}") from error
         self._file_bytes += path.stat().st_size
-        self._held_bytes -= _size_bytes(self._held.pop(chunk))
+        self._forget(chunk)
         self._files[chunk] = path
-        if self._file_bytes > self._disk_bytes:
-            raise _no_room(f"its rows take more than the {self._disk_bytes:,} bytes of disk that a search may use")
 
-
-def _size_bytes(batches: Sequence[RecordBatch]) -> int:
-    return sum(batch.nbytes for batch in batches)
-
-
-def _no_room(why: str) -> QuarterdeckError:
-    return QuarterdeckError(
-        ErrorCode.RESOURCE_EXHAUSTED,
-        "there is no room for what the search found",
-        why,
-        "search for less, add `| head`, summarize, give searches more disk, or ask for rows in no order",
-        retryable=False,  # it would find the same again
-    )
+    def _forget(self, chunk: int) -> None:
+        batches = self._held.pop(chunk)
+        self._held_bytes -= memory_bytes_of(batches)
+        self._file_bytes -= disk_bytes_of(batches)

@@ -6,6 +6,7 @@ from typing import Final
 from quarterdeck.recruiter.engine.chunk_search import ChunkSearcher
 from quarterdeck.recruiter.executor import ChunkExecutor
 from quarterdeck.recruiter.piece_opening import PieceOpener
+from quarterdeck.recruiter.stored_rows import RowLimits
 from quarterdeck.stores.disk import DiskBudget, DiskLimits
 from quarterdeck.stores.objects import ObjectStores
 from quarterdeck.stores.parquet_cache import ParquetCache
@@ -21,7 +22,8 @@ class Engine:
         self._searcher = ChunkSearcher(at_once=at_once, memory_limit_bytes=memory_bytes)
         self._cache = ParquetCache(folder / "cache", DiskBudget(folder, DiskLimits(disk_bytes)), objects)
         self._cache.recover()
-        self.executor: Final = ChunkExecutor(self._searcher, PieceOpener(objects, self._cache), at_once)
+        rows = RowLimits(folder, disk_bytes=disk_bytes)
+        self.executor: Final = ChunkExecutor(self._searcher, PieceOpener(objects, self._cache), at_once, rows)
 
     def close(self) -> None:
         """When nothing of it runs any more."""

@@ -18,6 +18,7 @@ from quarterdeck.recruiter.root.driver import Ports
 from quarterdeck.recruiter.root.recruiting import OneAfterTheOther
 from quarterdeck.recruiter.root.sampling import FieldSampling
 from quarterdeck.recruiter.root.service import QueryIds, SearchOptions, SearchService
+from quarterdeck.recruiter.stored_rows import RowLimits
 from quarterdeck.stores.objects import ObjectStores
 from quarterdeck.telemetry.logs import get_logger
 from quarterdeck.telemetry.metrics import SearchFigures, SearchMetrics
@@ -54,7 +55,8 @@ class SearchRoot:
         shutil.rmtree(self._spool, ignore_errors=True)  # of a process that was killed
         self._spool.mkdir(parents=True)
         self._recruiting = HttpRecruiting(settings.recruiters, Random(), token=token, ssl=ssl, on_trouble=_tell_trouble)
-        self._workers = HttpSearchWorkers(token=token, ssl=ssl)
+        rows = RowLimits(self._spool, disk_bytes=settings.search_spool_bytes)
+        self._workers = HttpSearchWorkers(token=token, ssl=ssl, rows=rows)
         recruiting = OneAfterTheOther([own, self._recruiting])
         self.service: Final = SearchService(
             objects,

@@ -26,6 +26,7 @@ from quarterdeck.recruiter.ports import (
     WorkerLostError,
     WorkerNotReachedError,
 )
+from quarterdeck.recruiter.stored_rows import memory_bytes_of
 
 _ANSWER_S: Final = 5.0
 """How long the end of a search waits for an open question to recruiters: whom they gave us must be released."""
@@ -71,7 +72,7 @@ class Ports:
     workers: SearchWorkers
     alone: ChunkSearching
     clock: Clock
-    size_of: Callable[[ChunkAnswer], int] = field(default=lambda answer: sum(batch.nbytes for batch in answer.batches))
+    size_of: Callable[[ChunkAnswer], int] = field(default=lambda answer: memory_bytes_of(answer.batches))
     """What an answer takes in memory."""
 
 

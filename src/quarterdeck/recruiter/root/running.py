@@ -6,7 +6,7 @@ and then no chunk is given out.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Collection, Generator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Generator, Iterable, Iterator
 from contextlib import aclosing, suppress
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -41,7 +41,7 @@ _OF_THE_FILES: Final = frozenset(
 class Gatherer(Protocol):
     """Makes the answer out of those of chunks; `engine.gathering.Gathering`. All of it blocks."""
 
-    def add(self, chunk: int, batches: Sequence[RecordBatch]) -> Iterator[bytes]: ...
+    def add(self, chunk: int, batches: Iterable[RecordBatch]) -> Iterator[bytes]: ...
 
     @property
     def is_satisfied(self) -> bool: ...
