@@ -1,7 +1,7 @@
 """A search engine that is played by a test: it finds as many rows as the query says, and can be held."""
 
 import threading
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -93,7 +93,7 @@ class PlayedGatherer:
     def __init__(self) -> None:
         self.closed = False
 
-    def add(self, chunk: int, batches: Sequence[RecordBatch]) -> Iterator[bytes]:
+    def add(self, chunk: int, batches: Iterable[RecordBatch]) -> Iterator[bytes]:
         for batch in batches:
             yield "".join(f"{value}\n" for value in batch.to_pydict()["v"]).encode()
 

@@ -69,9 +69,7 @@ class Recruitment:
         executor = ChunkExecutor(searcher, PieceOpener(storage.objects, storage.cache), settings.slots)
         stack.push_async_callback(_close, executor, searcher)
         await executor.warm_up()
-        authorization = self._guard.authorization
-        token = None if authorization is None else authorization.removeprefix("Bearer ")
-        registry = HttpRegistry(token=token, ssl=self._guard.client_context)
+        registry = HttpRegistry(token=self._guard.bare_token, ssl=self._guard.client_context)
         stack.push_async_callback(registry.close)
         config = _config(settings, addr_of(url))
         agent = ReservationAgent(

@@ -7,7 +7,7 @@ order of the files, or at the end; `head n` ends a search early.
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -82,7 +82,7 @@ class PlayedGathering:
 
     def __init__(self, spec: SearchSpec) -> None:
         self._order = spec.order
-        self._waiting: dict[int, Sequence[RecordBatch]] = {}
+        self._waiting: dict[int, Iterable[RecordBatch]] = {}
         self._next = 0
         self._head = next((stage.count for stage in parse_search(spec.query).stages if isinstance(stage, Head)), None)
         self.rows = 0
@@ -93,7 +93,7 @@ class PlayedGathering:
     def is_satisfied(self) -> bool:
         return self._head is not None and self.rows >= self._head
 
-    def add(self, chunk: int, batches: Sequence[RecordBatch]) -> Iterator[bytes]:
+    def add(self, chunk: int, batches: Iterable[RecordBatch]) -> Iterator[bytes]:
         self.added[chunk] += 1
         self._waiting[chunk] = batches
         while self._order is not Order.TIME and self._next in self._waiting:
@@ -105,7 +105,7 @@ class PlayedGathering:
             stop.check()
             yield self._text(self._waiting[chunk])
 
-    def _text(self, batches: Sequence[RecordBatch]) -> bytes:
+    def _text(self, batches: Iterable[RecordBatch]) -> bytes:
         lines = [line for batch in batches for line in batch.lines]
         if self._head is not None:
             lines = lines[: self._head - self.rows]
