@@ -15,13 +15,13 @@ import pytest
 from quarterdeck.recruiter.model import FileKind, Piece
 from quarterdeck.recruiter.root.sampling import FieldSampling
 from quarterdeck.stores.objects import ObjectRef, ObjectStores
-from tests.stores.conftest import connections_and_files_are_closed_by_the_client
+from tests.stores.conftest import connections_are_closed_by_the_client
 from tests.stores.s3 import Bucket, moto
 
 _arrow: Any = pyarrow
 _parquet: Any = pyarrow.parquet
 
-__all__ = ["connections_and_files_are_closed_by_the_client"]
+__all__ = ["connections_are_closed_by_the_client"]
 
 RECORDS = [{"ts": number, "http": {"path": f"/{number}"}, "pad": f"{number:08}" * 20} for number in range(20_000)]
 NAMES = {"ts", "http", "http.path", "pad"}
