@@ -14,6 +14,7 @@ import pytest
 from quarterdeck.engines import machine_code
 from quarterdeck.engines.machine_code import MachineCode
 
+ROOT = Path(__file__).parents[2]
 TINY = MachineCode("tests.engines.tiny_kernel", "increase")
 
 
@@ -31,6 +32,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     monkeypatch.setattr(MachineCode, "folders", folders)
     monkeypatch.setattr(machine_code, "_LOADED", {})
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     return tmp_path
 
 
@@ -134,7 +136,7 @@ def test_threads_wait_for_one_of_them(runs: list[list[str]]) -> None:
 def test_another_source_or_another_processor_is_another_file(monkeypatch: pytest.MonkeyPatch) -> None:
     names = {TINY.file_name, replace(TINY, sources=("tests.engines.lake",)).file_name}
     monkeypatch.setattr(machine_code.llvm, "get_host_cpu_name", lambda: "another")
-    names.add(TINY.file_name)
+    names.add(replace(TINY).file_name)
     assert len(names) == 3
 
 
@@ -144,3 +146,30 @@ def test_it_is_kept_beside_its_source_or_in_the_cache_of_the_user(
     monkeypatch.undo()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert list(TINY.folders()) == [Path(__file__).parent / "__pycache__", tmp_path / "quarterdeck"]
+
+
+def test_sources_that_have_changed_since_the_process_began_are_not_compiled_for_it(tmp_path: Path) -> None:
+    changing = tmp_path / "changing_kernel.py"
+    changing.write_text("VERSION = 1\n" + (Path(__file__).parent / "tiny_kernel.py").read_text())
+    script = (
+        "from quarterdeck.engines.machine_code import MachineCode\n"
+        "from pathlib import Path\n"
+        "import sys\n"
+        "code = MachineCode('changing_kernel', 'increase')\n"
+        "kernel = Path(sys.argv[1])\n"
+        "kernel.write_text(kernel.read_text() + '# more')\n"
+        "code.load()\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    told = subprocess.run(
+        [sys.executable, "-c", script, str(changing)], env=environment, capture_output=True, text=True, check=False
+    )
+    assert told.returncode == 1
+    assert "changing_kernel has changed since" in told.stderr
+    assert not list(tmp_path.rglob("*.o"))
+
+
+def test_what_lies_in_the_current_folder_is_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "numba.py").write_text("raise SystemExit('this is not numba')")
+    monkeypatch.chdir(tmp_path)
+    assert increased(TINY) == 42

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -42,6 +42,11 @@ class MachineCode:
     name: str
     sources: tuple[str, ...] = ()
     """Other modules that are compiled into it."""
+    file_name: str = field(init=False)
+    """Of the compiled form for this machine, of the sources as they are now: those that this process has loaded."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "file_name", self._name())
 
     def load(self) -> Callable[[int], None]:
         """The function. The first time on a machine it has to be compiled, which takes some ten seconds."""
@@ -55,21 +60,19 @@ class MachineCode:
         """Whether loading it need not wait for the compiler."""
         return self in _LOADED or self._kept() is not None
 
-    @property
-    def file_name(self) -> str:
-        """Of the compiled form for this machine."""
+    def folders(self) -> Iterator[Path]:
+        """Where it may be, the best first."""
+        yield _source(self.module).parent / "__pycache__"
+        with contextlib.suppress(RuntimeError):  # there is no home
+            yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "quarterdeck"
+
+    def _name(self) -> str:
         digest = hashlib.sha256(_FORMAT)
         for part in (llvmlite.__version__, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()):
             digest.update(part.encode() + b"\0")
         for module in (self.module, *self.sources):
             digest.update(_source(module).read_bytes())
         return f"{self.name}.{digest.hexdigest()[:_DIGEST_BYTES]}.o"
-
-    def folders(self) -> Iterator[Path]:
-        """Where it may be, the best first."""
-        yield _source(self.module).parent / "__pycache__"
-        with contextlib.suppress(RuntimeError):  # there is no home
-            yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "quarterdeck"
 
     def _kept(self) -> bytes | None:
         for folder in self.folders():
@@ -85,8 +88,9 @@ class MachineCode:
         with self._turn():
             code = self._kept()
             if code is None:
-                command = [sys.executable, "-m", __spec__.name, self.module, self.name]
-                code = subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout
+                # Not from the folder that somebody happens to be in (-P), and not of sources that have changed since.
+                command = [sys.executable, "-P", "-m", __spec__.name, self.file_name, self.module, self.name]
+                code = subprocess.run([*command, *self.sources], stdout=subprocess.PIPE, check=True).stdout
                 self._keep(code)
             return code
 
@@ -172,5 +176,13 @@ def _source(module: str) -> Path:
     return Path(spec.origin)
 
 
+def main(file_name: str, module: str, name: str, *sources: str) -> None:
+    """Writes the object file to standard output, if it is what was asked for."""
+    code = compiled(module, name)
+    if MachineCode(module, name, sources).file_name != file_name:
+        sys.exit(f"{module} has changed since the process that asks for it was started: start that again")
+    sys.stdout.buffer.write(code)
+
+
 if __name__ == "__main__":
-    sys.stdout.buffer.write(compiled(*sys.argv[1:]))
+    main(*sys.argv[1:])

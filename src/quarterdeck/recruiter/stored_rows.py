@@ -21,6 +21,10 @@ _IN_THREAD_BYTES: Final = MIB
 """Rows beyond this are looked at in a thread: it takes milliseconds."""
 
 
+class NoRoomError(QuarterdeckError):
+    """Where the answers are gathered. No file and no worker is to blame."""
+
+
 @dataclass(frozen=True, slots=True)
 class RowLimits:
     """Of one answer."""
@@ -52,8 +56,7 @@ class StoredRows:
         return self._file_bytes
 
     async def add(self, payload: bytes) -> None:
-        """The payload of a frame of rows. Raises `FrameError` if it is none, and a `QuarterdeckError` if there is no
-        room."""
+        """The payload of a frame of rows. Raises `FrameError` if it is none, and `NoRoomError`."""
         if len(payload) < _IN_THREAD_BYTES and self._held_bytes + len(payload) <= self._limits.memory_bytes:
             self._add(payload)
         else:
@@ -103,8 +106,8 @@ def disk_bytes_of(batches: Iterable[RecordBatch]) -> int:
     return batches.disk_bytes if isinstance(batches, StoredRows) else 0
 
 
-def no_room(why: str) -> QuarterdeckError:
-    return QuarterdeckError(
+def no_room(why: str) -> NoRoomError:
+    return NoRoomError(
         ErrorCode.RESOURCE_EXHAUSTED,
         "there is no room for what the search found",
         why,

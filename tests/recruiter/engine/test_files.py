@@ -312,3 +312,19 @@ def test_a_chunk_tells_which_fields_its_records_have(bench: Bench, suffix: str) 
         answer = bench.search(query, [chunk], ask_about=asked)
         assert answer.seen == {"id", "a", "a.b", "host", "x y", 'q"q'}
     assert bench.search("", [chunk]).seen == set()
+
+
+@pytest.mark.parametrize("query", ["x!=*", "[now-1h, now]", "id=77"])
+def test_bad_lines_are_named_even_if_no_record_can_fulfil_the_condition(bench: Bench, query: str) -> None:
+    path = bench.write("log.ndjson", {"id": 1}, "bad", {"id": 2}, "bad")
+    answer = bench.search(query, [[whole(path)]], time_field=None)
+    assert answer.lines == []
+    assert [(problem.url, problem.lines) for problem in answer.problems] == [(str(path), 2)]
+
+
+def test_a_byte_order_mark_does_not_cost_the_first_record(bench: Bench) -> None:
+    for suffix in SUFFIXES:
+        path = bench.write(f"log.{suffix}", '\ufeff{"id":1}', {"id": 2})
+        answer = bench.search("", [[whole(path)]])
+        assert answer.lines == ['{"id":1}', '{"id": 2}']
+        assert not answer.problems

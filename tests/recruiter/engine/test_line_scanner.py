@@ -64,9 +64,14 @@ def kind_of(value: Any, raw: str) -> ValueKind:
             return ValueKind.NESTED
 
 
+def trimmed(line: bytes) -> bytes:
+    """Without white space, and without a byte order mark."""
+    return line.strip(_SPACE).removeprefix(b"\xef\xbb\xbf").strip(_SPACE)
+
+
 def check(data: bytes, keys: list[str]) -> None:
     """What is read of some bytes is what Python reads of their lines."""
-    lines = [line.strip(_SPACE) for line in data.split(b"\n") if line.strip(_SPACE)]
+    lines = [line for each in data.split(b"\n") if (line := trimmed(each))]
     records = [(line, record) for line in lines if (record := parsed(line)) is not None]
     rows, bad = read(data, keys=keys)
     assert [row["line"].encode() for row in rows] == [line for line, _ in records]
@@ -155,6 +160,8 @@ def test_every_line_is_read_as_python_reads_it(some: list[bytes], keys: list[str
 @example("[]")
 @example('"a"')
 @example("\ufeff{}")
+@example("\ufeff\n\ufeff \ufeff{}\n \ufeff {}\n{}\ufeff")
+@example("{\n{")
 def test_whatever_is_made_of_what_json_is_made_of(text: str) -> None:
     check(text.encode("utf-8", "surrogatepass"), ["a", "b", "key", "é", "𝄞", "a\nb", '"', "/"])
 
@@ -210,3 +217,15 @@ def test_memory_that_was_used_before_is_not_read() -> None:
     scan = LineScan(buffer, ["a"])
     assert scan.stream().read_all().num_rows == 0
     assert scan.bad_lines == {0: 1}
+
+
+def test_what_was_not_read_is_counted_in_the_end() -> None:
+    buffer = LineBuffer()
+    buffer.hold(b'bad\n{"a":1}\nbad')
+    scan = LineScan(buffer, ["a"])
+    stream = scan.stream()
+    assert scan.bad_lines == {}
+    scan.finish()
+    scan.finish()
+    assert scan.bad_lines == {0: 2}
+    del stream

@@ -290,3 +290,10 @@ def test_everything_that_json_can_hold_comes_out_as_it_was(bench: Bench) -> None
         line = {"a": first, "b": second}
         assert rows(bench, "| cut b, a", line) == [{"b": second, "a": first}]
         assert json.loads(bench.found("| count() by a", line).lines[0]) == {"a": first, "count": 1}
+
+
+def test_minus_zero_is_the_integer_zero(bench: Bench) -> None:
+    path = bench.write("log.ndjson", '{"a":-0}', '{"a":1}', '{"a":2}')
+    assert bench.search("| sum(a), min(a)", [[whole(path)]]).lines == ['{"sum_a":3,"min_a":0}']
+    assert bench.search("| count() by a", [[whole(path)]]).rows[0] == {"a": 0, "count": 1}
+    assert bench.search("a=0 | count()", [[whole(path)]]).rows == [{"count": 1}]

@@ -16,6 +16,7 @@ from quarterdeck.recruiter.root import running as running_module
 from quarterdeck.recruiter.root import splitting
 from quarterdeck.recruiter.root.planning import SearchRequest
 from quarterdeck.recruiter.root.running import Progress, Rows, Status
+from quarterdeck.recruiter.stored_rows import NoRoomError, no_room
 from tests.http.asked import until
 from tests.recruiter.root.searched import PlayedWorkers, Root, lost, root
 
@@ -262,6 +263,15 @@ def test_a_refusal_that_is_about_the_search_is_its_error(tmp_path: Path) -> None
         return error if chunk.number == 4 else None
 
     play(tmp_path, scenario, PlayedWorkers(2, play=refuse))
+
+
+def test_a_root_without_room_for_answers_blames_no_file(tmp_path: Path) -> None:
+    async def scenario(root: Root) -> None:
+        root.put_numbered(9)
+        with pytest.raises(NoRoomError, match="the disk is full"):
+            await root.search()
+
+    play(tmp_path, scenario, PlayedWorkers(2, play=lambda worker, chunk: no_room("the disk is full")))
 
 
 def test_what_nobody_expected_ends_the_search_with_it(tmp_path: Path) -> None:

@@ -67,6 +67,7 @@ class LineBuffer:
 
     def _place_for(self, length: int, place_in_file: int) -> tuple[int, int]:
         """Where to put so many bytes."""
+        assert length >= 0
         start = self._length + (place_in_file - self._length) % mmap.PAGESIZE
         needed = start + length + MARGIN_BYTES
         if needed > len(self._room):

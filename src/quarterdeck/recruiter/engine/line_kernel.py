@@ -4,8 +4,8 @@ It is imported to be compiled, and by nobody else; see `engines.machine_code`. A
 is given is one array of integers, which `line_scanner` makes and `Call` names. A line of a few hundred bytes takes a
 tenth of a microsecond: strings, most of the bytes, are looked through 32 at a time.
 
-JSON is what RFC 8259 says, in UTF-8, without surrogates that stand alone. Lines are cut at line ends, and lines of
-nothing but white space are passed over.
+JSON is what RFC 8259 says, in UTF-8, without surrogates that stand alone. Lines are cut at line ends, lines of
+nothing but white space are passed over, and so is a byte order mark before a record.
 """
 
 # ruff: noqa: ARG001
@@ -412,6 +412,8 @@ def scan_lines(call):
     bad = 0
     while place < end and row < room:
         place = _after_space(base, place)
+        if _four(base, place) & types.uint32(0xFFFFFF) == 0xBFBBEF:  # a byte order mark
+            place = _after_space(base, place + 3)
         byte = _byte(base, place)
         if byte == 0x0A:
             place += 1
@@ -424,9 +426,12 @@ def scan_lines(call):
             if byte == 0x7D:
                 place += 1
         while is_json and byte != 0x7D:
+            if byte != 0x22:
+                is_json = False
+                break
             begin_key = place + 1
             place, has_escapes = _string_end(base, begin_key)
-            if byte != 0x22 or place < 0:
+            if place < 0:
                 is_json = False
                 break
             end_key = place - 1

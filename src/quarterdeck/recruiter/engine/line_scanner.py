@@ -5,6 +5,7 @@ The columns are `line`, and for each key `r0`, `r1` and so on, a value as it sta
 absent or null, and `c0`, `c1`, its `ValueKind`.
 """
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -34,12 +35,17 @@ class LineScan:
         """How many lines are no records, by the number of their file; of what was read."""
         self._buffer = buffer
         self._keys = keys
+        self._schema = _schema(len(keys))
+        self._batches = self._scanned()
 
     def stream(self) -> Stream:
-        schema = _schema(len(self._keys))
-        return _arrow.RecordBatchReader.from_batches(schema, self._batches(schema))
+        return _arrow.RecordBatchReader.from_batches(self._schema, self._batches)
 
-    def _batches(self, schema: Any) -> Iterator[Batch]:
+    def finish(self) -> None:
+        """Counts the bad lines in what nobody has read: DuckDB reads nothing where no record can fulfil a condition."""
+        deque(self._batches, 0)
+
+    def _scanned(self) -> Iterator[Batch]:
         scan_lines = SCAN_LINES.load()
         room, count = self._buffer.room, len(self._keys)
         encoded = [key.encode("utf-8", "surrogatepass") for key in self._keys]
@@ -69,7 +75,7 @@ class LineScan:
                 if bad := int(call[Call.BAD]):
                     self.bad_lines[file] = self.bad_lines.get(file, 0) + bad
                 if rows := int(call[Call.ROWS]):
-                    yield _batch(schema, shared, rows, views, there, kinds)
+                    yield _batch(self._schema, shared, rows, views, there, kinds)
 
 
 def _schema(key_count: int) -> Any:

@@ -70,6 +70,8 @@ def add_lines(piece: OpenPiece, buffer: LineBuffer) -> None:
     try:
         with _opened(piece) as (descriptor, size):
             first, last = (_line_start(descriptor, place, size) for place in (piece.piece.start, piece.piece.end))
+            if last < first:  # what was looked at first is gone
+                raise DamagedPieceError("it changed while it was read")
             buffer.add_part_of(descriptor, first, last)
     except OSError as error:
         raise DamagedPieceError(_reason(error)) from error

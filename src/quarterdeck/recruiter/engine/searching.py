@@ -210,9 +210,11 @@ class Searching:
     def _query_lines(self, urls: Sequence[str]) -> _Found:
         """Over what is in the buffer."""
         try:
-            rows, bad_lines = self._rows_of_lines(self._chunk_sql, self._plan.first)
+            rows, scan = self._rows_of_lines(self._chunk_sql, self._plan.first)
+            if self._plan.first is None:
+                scan.finish()
             found = self._found_in(rows)
-            for number, count in bad_lines.items():
+            for number, count in scan.bad_lines.items():
                 found.bad_lines[urls[number]] = found.bad_lines.get(urls[number], 0) + count
             found.seen = {
                 name
@@ -225,8 +227,8 @@ class Searching:
 
     def _rows_of_lines(
         self, make: Callable[[LineRecords, Parameters], Sql], first: int | None = None
-    ) -> tuple[Table, dict[int, int]]:
-        """The answer to a query, and how many lines are no records, by the number of their file."""
+    ) -> tuple[Table, LineScan]:
+        """The answer to a query, and how it was read."""
         parameters = Parameters()
         records = LineRecords(self._spec.time_field, parameters, self._plan.search.condition)
         sql = make(records, parameters)
@@ -234,7 +236,7 @@ class Searching:
         # As a bare stream: of a reader, DuckDB would have pyarrow pick columns and rows, which takes longer.
         self._database.connection.register(LINES, scan.stream().__arrow_c_stream__())
         try:
-            return self._run(sql, parameters, first), scan.bad_lines
+            return self._run(sql, parameters, first), scan
         finally:
             self._database.connection.unregister(LINES)
 

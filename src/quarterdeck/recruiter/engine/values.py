@@ -63,7 +63,8 @@ def of_raw(raw: Sql, kind: Sql) -> Value:
     is_string = f"{kind} = {ValueKind.STRING:d} OR {kind} = {ValueKind.ESCAPED:d}"
     number = f"""CASE WHEN {is_own} THEN TRY_CAST({raw} AS DOUBLE)
         WHEN {is_string} THEN {_within(json, _NUMBER, "DOUBLE")} END"""
-    integer = f"""CASE WHEN {kind} = {ValueKind.INTEGER:d} THEN TRY_CAST({raw} AS {INTEGER})
+    # Minified, -0 is 0.
+    integer = f"""CASE WHEN {kind} = {ValueKind.INTEGER:d} OR {raw} = '-0' THEN TRY_CAST({raw} AS {INTEGER})
         WHEN {is_string} THEN {_within(json, _INTEGER, INTEGER)} END"""
     return Value(json, text, number, integer, f"{raw} IS NOT NULL")
 

@@ -24,6 +24,7 @@ from quarterdeck.recruiter.ports import ChunkAnswer, RecordBatch, WorkerLostErro
 from quarterdeck.recruiter.root.driver import Ports, SearchDriver
 from quarterdeck.recruiter.root.planning import SearchPlan
 from quarterdeck.recruiter.root.problems import Problems
+from quarterdeck.recruiter.stored_rows import NoRoomError
 from quarterdeck.telemetry.logs import get_logger
 
 T = TypeVar("T")
@@ -215,7 +216,7 @@ class RunningSearch:
         self._news.set()
 
     def refused(self, chunk: Chunk, error: QuarterdeckError) -> None:
-        if error.code in _OF_THE_FILES:
+        if error.code in _OF_THE_FILES and not isinstance(error, NoRoomError):
             self.problems.add_all(chunk, error.message)
             self._done_bytes += chunk.size_bytes
         else:

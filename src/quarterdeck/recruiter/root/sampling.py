@@ -37,7 +37,7 @@ class FieldSampling:
             if piece.kind is FileKind.PARQUET:
                 return await self._columns(piece, ref)
             return await self._first_lines(piece, ref)
-        except (QuarterdeckError, DamagedPieceError):
+        except (QuarterdeckError, DamagedPieceError, OSError):
             return frozenset()
 
     async def _first_lines(self, piece: Piece, ref: ObjectRef) -> frozenset[str]:
