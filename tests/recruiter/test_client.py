@@ -5,6 +5,7 @@ import json
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -27,6 +28,7 @@ from quarterdeck.recruiter.ports import (
     WorkerLostError,
     WorkerNotReachedError,
 )
+from quarterdeck.recruiter.stored_rows import RowLimits, disk_bytes_of, memory_bytes_of
 from tests.http.asked import served, until
 from tests.ports import dead_port
 
@@ -314,19 +316,19 @@ def test_a_reservation_that_would_write_headers_of_its_own_is_refused() -> None:
 
 
 @asynccontextmanager
-async def search_workers() -> AsyncGenerator[HttpSearchWorkers]:
-    one = HttpSearchWorkers(token="secret")
+async def search_workers(rows: RowLimits | None = None) -> AsyncGenerator[HttpSearchWorkers]:
+    one = HttpSearchWorkers(token="secret", rows=rows)
     try:
         yield one
     finally:
         await one.close()
 
 
-def search(behave: Behaviour) -> tuple[ChunkAnswer, list[int], Peer]:
+def search(behave: Behaviour, rows: RowLimits | None = None) -> tuple[ChunkAnswer, list[int], Peer]:
     progress: list[int] = []
 
     async def run() -> tuple[ChunkAnswer, Peer]:
-        async with peer(behave) as worker, search_workers() as workers:
+        async with peer(behave) as worker, search_workers(rows) as workers:
             spec = SearchSpec("x", 1)
             answer = await workers.search(worker.worker, spec, CHUNK, ask_about={"f"}, on_progress=progress.append)
             return answer, worker
@@ -344,6 +346,12 @@ def test_a_chunk_comes_back_with_its_rows_and_report() -> None:
     assert asked.headers["accept"] == "application/vnd.quarterdeck.chunk"
     assert asked.headers["authorization"] == "Bearer secret"
     assert decode_chunk(asked.body, 0).spec == SearchSpec("x", 1)
+
+
+def test_rows_beyond_the_limit_wait_on_disk(tmp_path: Path) -> None:
+    answer = search(answers(WHOLE), RowLimits(tmp_path, memory_bytes=0))[0]
+    assert list(answer.batches) == [ROWS]
+    assert (memory_bytes_of(answer.batches), disk_bytes_of(answer.batches) > 0) == (0, True)
 
 
 def test_the_rows_of_an_answer_may_come_byte_by_byte() -> None:

@@ -13,6 +13,7 @@ from quarterdeck.recruiter.executor import ChunkExecutor
 from quarterdeck.recruiter.model import Chunk, ChunkReport, FileKind, FileProblem, Piece, SearchSpec
 from quarterdeck.recruiter.piece_opening import PieceOpener
 from quarterdeck.recruiter.ports import ChunkAnswer
+from quarterdeck.recruiter.stored_rows import RowLimits, disk_bytes_of
 from quarterdeck.stores.objects import ObjectStores
 from quarterdeck.stores.parquet_cache import ParquetCache
 from tests.http.asked import until
@@ -25,7 +26,7 @@ class Scene:
         objects = ObjectStores()
         self.searcher = PlayedSearcher()
         self.opener = PieceOpener(objects, ParquetCache(folder / "cache", small_budget(folder / "artifacts"), objects))
-        self.executor = ChunkExecutor(self.searcher, self.opener, slots)
+        self.executor = ChunkExecutor(self.searcher, self.opener, slots, RowLimits(folder, memory_bytes=0))
         self.progress: list[int] = []
         file = folder / "a"
         file.write_bytes(b"{}\n")
@@ -67,6 +68,7 @@ def test_a_chunk_is_searched_to_its_end(run: Looped) -> None:
         await s.executor.warm_up()
         answer = await s.search(3)
         assert [batch.to_pydict()["v"] for batch in answer.batches] == [["x0"], ["x1"], ["x2"]]
+        assert disk_bytes_of(answer.batches) > 0, "rows beyond the limit wait on disk"
         assert answer.report == ChunkReport(30, 3, (), frozenset({"seen"}))
         assert s.searcher.asked == [(SearchSpec("3", 1), [s.piece.url], ("f",))]
 

@@ -191,42 +191,36 @@ def _string_end(base, place):
 
 
 @_part
+def _digits_end(base, place):
+    """The place after the digits that begin here; -1 if there are none."""
+    begin = place
+    while _is_digit(_byte(base, place)):
+        place += 1
+    return place if place > begin else -1
+
+
+@_part
 def _number_end(base, place):
     """The place after a number that begins here, and its kind. The place is -1 if it is no number."""
     kind = _INTEGER
-    begin = place
-    byte = _byte(base, place)
-    is_negative = byte == 0x2D
+    is_negative = _byte(base, place) == 0x2D
     if is_negative:
         place += 1
-        byte = _byte(base, place)
-    if byte == 0x30:
+    if _byte(base, place) == 0x30:
         place += 1
         if is_negative:
-            kind = _REAL  # -0 is no integer
-    elif _is_digit(byte):
-        while _is_digit(_byte(base, place)):
-            place += 1
+            kind = _REAL  # of -0 there is a shorter form
     else:
-        return -1, kind
-    if _byte(base, place) == 0x2E:
+        place = _digits_end(base, place)
+    if place >= 0 and _byte(base, place) == 0x2E:
         kind = _REAL
-        place += 1
-        begin = place
-        while _is_digit(_byte(base, place)):
-            place += 1
-        if place == begin:
-            return -1, kind
-    if _byte(base, place) in (0x45, 0x65):
+        place = _digits_end(base, place + 1)
+    if place >= 0 and _byte(base, place) in (0x45, 0x65):
         kind = _REAL
         place += 1
         if _byte(base, place) in (0x2B, 0x2D):
             place += 1
-        begin = place
-        while _is_digit(_byte(base, place)):
-            place += 1
-        if place == begin:
-            return -1, kind
+        place = _digits_end(base, place)
     return place, kind
 
 

@@ -216,11 +216,7 @@ class Searching:
             found = self._found_in(rows)
             for number, count in scan.bad_lines.items():
                 found.bad_lines[urls[number]] = found.bad_lines.get(urls[number], 0) + count
-            found.seen = {
-                name
-                for name in self._ask_about - self._found.seen
-                if self._rows_of_lines(lambda records, _, name=name: _any_having(records, name))[0].num_rows
-            }
+            found.seen = self._seen(lambda any_having: self._rows_of_lines(any_having)[0])
         except READING_ERRORS as error:
             raise self._failure(error) from error
         return found
@@ -249,12 +245,16 @@ class Searching:
             return self._run(sql, parameters, first)
 
         found = self._found_in(rows_of(self._chunk_sql, self._plan.first))
-        found.seen = {
+        found.seen = self._seen(rows_of)
+        return found
+
+    def _seen(self, rows_of: Callable[[Callable[[SearchedRecords, Parameters], Sql]], Table]) -> set[str]:
+        """The fields that were asked about, not seen before, and that some record has."""
+        return {
             name
             for name in self._ask_about - self._found.seen
-            if rows_of(lambda records, _, name=name: _any_having(records, name)).num_rows
+            if rows_of(lambda records, _, name=name: f"{records.having_sql(name)} LIMIT 1").num_rows
         }
-        return found
 
     def _chunk_sql(self, records: SearchedRecords, parameters: Parameters) -> Sql:
         return chunk_sql(self._plan, self._spec, records, parameters, self._base)
@@ -294,10 +294,6 @@ class Searching:
         self._stop.check()
         self._database.is_sound = False
         return failure(error)
-
-
-def _any_having(records: SearchedRecords, name: str) -> Sql:
-    return f"{records.having_sql(name)} LIMIT 1"
 
 
 def _total(counts: Any) -> int:
