@@ -47,10 +47,13 @@ SEED := 1
 COUNT := 5000
 SHARDS := 1
 WAY :=
-fuzz: $(READY) peers kernels ## compare random PromQL queries with a real Prometheus: SEED=7 COUNT=5000 SHARDS=1 WAY=--http; then fuzz the parsers
+RUNS := 200000
+WIRE := control frames rows artifact tasks
+fuzz: $(READY) peers kernels ## compare random PromQL queries with a real Prometheus: SEED=7 COUNT=5000 SHARDS=1 WAY=--http; then fuzz the parsers and what reads the wire: RUNS=200000
 	@$(BIN)/python -m tests.differential.fuzz --seed $(SEED) --count $(COUNT) --shards $(SHARDS) $(WAY)
-	@$(BIN)/python -m checks.fuzz_parser promql -runs=200000 -max_len=300 -seed=$(SEED)
-	@$(BIN)/python -m checks.fuzz_parser search -runs=200000 -max_len=300 -seed=$(SEED)
+	@$(BIN)/python -m checks.fuzz_parser promql -runs=$(RUNS) -max_len=300 -seed=$(SEED)
+	@$(BIN)/python -m checks.fuzz_parser search -runs=$(RUNS) -max_len=300 -seed=$(SEED)
+	@set -e; for target in $(WIRE); do echo "== $$target"; $(BIN)/python -m checks.fuzz_wire $$target -runs=$(RUNS) -max_len=100 -seed=$(SEED); done
 
 bench: $(READY) peers kernels ## measure the core, the crew beside dask.distributed, metrics beside Prometheus and VictoriaMetrics, the recruiter, and search beside DuckDB
 	@$(BIN)/python bench/core.py

@@ -1,6 +1,7 @@
 """The three servers that `bench/metrics.py` asks: how each is started over the same samples, ended, and how much memory
 its processes hold."""
 
+import json
 import shutil
 import signal
 import socket
@@ -153,9 +154,9 @@ def quarterdeck(count: int) -> tuple[Server, Imported]:
         return [*program, "up", "--workers", str(WORKERS), "--data-dir", folder, *ports]
 
     def are_all_there(answer: Answer) -> bool:
-        return answer.status == 200 and answer.body.count(b'"state":"accepting"') == WORKERS
+        return answer.status == 200 and json.loads(answer.body)["workers_accepting"] == WORKERS
 
-    server = Server("Quarterdeck", command, _log(count, "quarterdeck"), "/v1/crew", are_all_there)
+    server = Server("Quarterdeck", command, _log(count, "quarterdeck"), "/monitor/scaling", are_all_there)
     return server, Imported(took_s, told)
 
 

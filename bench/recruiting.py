@@ -36,7 +36,9 @@ SECONDS: Final = 3.0
 PACE: Final = 1000
 """Recruits a second, when they come at a steady pace."""
 AT_ONCE: Final = 8
-_STATS: Final = b"GET /recruiter/stats HTTP/1.1\r\nHost: recruiter\r\n\r\n"
+_TOKEN: Final = "what-this-bench-and-its-recruiter-share"
+_SHOWN: Final = f"Host: localhost\r\nAuthorization: Bearer {_TOKEN}\r\n"
+_STATS: Final = f"GET /recruiter/stats HTTP/1.1\r\n{_SHOWN}\r\n".encode()
 _POLL_MS: Final = 600_000
 _OPENING: Final = 200
 """Connections that are made at the same time."""
@@ -44,7 +46,8 @@ _OPENING: Final = 200
 
 def request(path: str, document: object) -> bytes:
     body = json.dumps(document).encode()
-    head = f"POST {path} HTTP/1.1\r\nHost: recruiter\r\nContent-Length: {len(body)}\r\n\r\n"
+    kind = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+    head = f"POST {path} HTTP/1.1\r\n{_SHOWN}{kind}\r\n"
     return head.encode() + body
 
 
@@ -210,6 +213,7 @@ def running_recruiter() -> Generator[tuple[str, psutil.Process]]:
         data = Path(folder) / "recruiter"
         command = [sys.executable, "-m", "quarterdeck", "recruiter", "--http-port", "0", "--data-dir", str(data)]
         environment = {name: value for name, value in os.environ.items() if not name.startswith("QUARTERDECK_")}
+        environment["QUARTERDECK_TOKEN"] = _TOKEN
         with subprocess.Popen([*command, "--log-level", "warning"], env=environment) as process:
             try:
                 while (found := announced(data)) is None or found["pid"] != process.pid:

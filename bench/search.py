@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from bench.metrics_servers import Server, running
 
 TARGET: Final = 1.2
+DATA: Final = Path(tempfile.gettempdir()) / "quarterdeck-bench-search" / "data"
 THREADS: Final = 2
 _FILE_ROWS: Final = 2_500_000
 _FILE_GIB: Final = 0.449
@@ -114,7 +115,9 @@ def ask_ours(port: int, search: str, folder: Path) -> list[dict[str, Any]]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
     try:
         body = json.dumps({"query": search, "sources": [str(folder)], "format": "ndjson"})
-        connection.request("POST", "/v1/search", body, {"content-type": "application/json"})
+        token = (DATA / "token").read_text().strip()
+        headers = {"content-type": "application/json", "authorization": f"Bearer {token}"}
+        connection.request("POST", "/v1/search", body, headers)
         response = connection.getresponse()
         text = response.read()
     finally:
@@ -168,17 +171,16 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="half a gibibyte, once")
     options = parser.parse_args()
     gib, repeat = (0.45, 1) if options.quick else (options.gib, options.repeat)
-    folder = Path(tempfile.gettempdir()) / "quarterdeck-bench-search"
+    folder = DATA.parent
     files = make_logs(folder / f"logs-{round(gib / _FILE_GIB)}", gib)
     total = sum(file.stat().st_size for file in files)
 
     def command(port: int) -> list[str]:
-        data = folder / "data"
-        shutil.rmtree(data, ignore_errors=True)
-        flags = ["--workers", str(THREADS), "--keep-back", "0", "--data-dir", str(data), "--set", "worker.kinds=search"]
+        shutil.rmtree(DATA, ignore_errors=True)
+        flags = ["--workers", str(THREADS), "--keep-back", "0", "--data-dir", str(DATA), "--set", "worker.kinds=search"]
         return [sys.executable, "-m", "quarterdeck", "up", *flags, "--http-port", str(port), "--control-port", "0"]
 
-    server = Server("Quarterdeck", command, folder / "up.log", "/recruiter/stats", _has_workers)
+    server = Server("Quarterdeck", command, folder / "up.log", "/monitor/scaling", _has_workers)
     with running([server]):
         for file in files:
             file.read_bytes()  # into the page cache
@@ -195,7 +197,7 @@ def main() -> None:
 
 
 def _has_workers(answer: Any) -> bool:
-    return answer.status == 200 and json.loads(answer.body)["len_free_pool"] == THREADS
+    return answer.status == 200 and json.loads(answer.body)["recruiter_free"] == THREADS
 
 
 if __name__ == "__main__":

@@ -3,11 +3,22 @@
 Unraisable exceptions and exceptions in threads need nothing here: pytest warns of them, and warnings are errors.
 """
 
+import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 
 import pytest
 
+from quarterdeck.security.local_processes import RUN_DIR_VARIABLE
 from tests.leaks import no_leaks
+
+# Processes of tests find each other, and not those that this user runs for something else.
+os.environ[RUN_DIR_VARIABLE] = tempfile.mkdtemp(prefix="quarterdeck-run-")
+
+
+def pytest_unconfigure() -> None:
+    shutil.rmtree(os.environ[RUN_DIR_VARIABLE], ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)

@@ -22,6 +22,7 @@ def main() -> int:
     parser.add_argument("--mode", required=True)
     parser.add_argument("--data-dir", type=Path, required=True)
     parser.add_argument("--lifeline", type=int, required=True)
+    parser.add_argument("--handed-settings", type=int)
     given = parser.parse_args()
     data_dir: Path = given.data_dir
     data_dir.mkdir(exist_ok=True)
@@ -37,9 +38,15 @@ def main() -> int:
             signal.signal(signal.SIGTERM, _end_badly)
         case _:
             pass
+    settings = ""
+    if given.handed_settings is not None:
+        with os.fdopen(given.handed_settings) as handed:
+            handed.seek(0)
+            settings = handed.read()
     if given.mode != "silent":
         part = data_dir / "part"
-        part.write_text(json.dumps({"pid": os.getpid(), "http": "http://127.0.0.1:1", "arguments": sys.argv[1:]}))
+        told = {"pid": os.getpid(), "http": "http://127.0.0.1:1", "arguments": sys.argv[1:], "settings": settings}
+        part.write_text(json.dumps(told))
         part.replace(data_dir / "addresses.json")
     select.select([given.lifeline], [], [])
     (data_dir / "cut loose").touch()

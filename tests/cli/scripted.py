@@ -11,6 +11,8 @@ from urllib.parse import parse_qsl
 
 import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 
+from quarterdeck.security.local_processes import default_folder
+
 arrow: Any = pyarrow
 QUERY_ID = "0123456789abcdef"
 
@@ -140,6 +142,8 @@ def scripted_coordinator() -> Generator[Script]:
         pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    for file in default_folder().glob(f"*-{server.server_port}.json"):  # of a process that was killed there just now
+        file.unlink(missing_ok=True)
     script = Handler.script = Script(f"http://127.0.0.1:{server.server_port}")
     serving = threading.Thread(target=server.serve_forever, args=(0.01,))
     serving.start()

@@ -45,7 +45,7 @@ def peer(talk: Callable[[socket.socket], None]) -> Generator[str]:
             thread.join()
 
 
-def failure(url: str, **access: Path) -> QuarterdeckError:
+def failure(url: str, **access: Any) -> QuarterdeckError:
     with pytest.raises(QuarterdeckError) as caught:
         Client(Access(url, **access)).get("/v1/crew")
     return caught.value

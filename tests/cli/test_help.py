@@ -15,6 +15,7 @@ COMMANDS = (
     "demo",
     "up",
     "status",
+    "token",
     "search",
     "scan",
     "import",

@@ -2,11 +2,11 @@
 
 import asyncio
 import gzip
-import os
 import signal
 import subprocess
 import sys
-from contextlib import closing
+import time
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,7 @@ def test_importing_again_replaces_and_the_list_has_it_once(elsewhere: Path) -> N
     Path(segment.object.url).unlink()
     again = imported("a.om", "--again")
     assert (again.exit_code, again.stdout) == (0, "a.om: 3 samples of 2 series in 1 segment, 0.0 MiB\n")
+    (segment,) = segments_in(elsewhere / "quarterdeck-data" / "lake")
     assert Path(segment.object.url).is_file()
     listed = imported("--list")
     assert (listed.exit_code, listed.stdout.count("\n")) == (0, 1)
@@ -223,14 +224,24 @@ def test_a_terminal_shows_how_far_it_is_and_in_the_end_only_the_answer(elsewhere
     assert plain(written).strip().splitlines()[-1].strip().startswith("[bold]b.om: 2,000 samples of 2,000 series")
 
 
+def reads(pid: int, file: Path) -> bool:
+    with suppress(FileNotFoundError):  # one may be closed while it is looked at
+        return any(each.resolve() == file for each in Path(f"/proc/{pid}/fd").iterdir())
+    return False
+
+
 def test_who_interrupts_it_gets_one_line_and_nothing_is_imported(elsewhere: Path) -> None:
-    fifo = elsewhere / "slow.om"
-    os.mkfifo(fifo)
+    imported("a.om")
+    with (elsewhere / "slow.om").open("w") as out:
+        out.writelines(f'much{{n="{number}"}} 1 {number}\n' for number in range(2_000_000))
+        out.write("# EOF\n")
     process = subprocess.Popen(
         [sys.executable, "-m", "quarterdeck", "import", "slow.om"], stderr=subprocess.PIPE, cwd=elsewhere, text=True
     )
-    with fifo.open("w"):  # when it has been opened for reading, and nothing comes
-        process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=30)
+    while not reads(process.pid, elsewhere / "slow.om"):  # then it has seconds of work before it
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=60)
     assert (process.returncode, told) == (130, "quarterdeck: interrupted\n")
-    assert samples_in(elsewhere / "quarterdeck-data" / "lake") == 0
+    assert samples_in(elsewhere / "quarterdeck-data" / "lake") == 3

@@ -47,6 +47,18 @@ def test_what_is_no_setting_is_an_error_of_use(text: str) -> None:
         assert "is not NAME=VALUE" in result.stderr
 
 
+@pytest.mark.parametrize("texts", [["=hunter2"], ["s3=x", "s3.region=hunter2"]])
+def test_an_error_of_use_does_not_repeat_a_value(texts: list[str]) -> None:
+    with pytest.raises(typer.BadParameter) as caught:
+        parse_settings(texts)
+    assert "hunter2" not in caught.value.message
+
+
+def test_the_help_of_set_says_where_secrets_belong() -> None:
+    for command in ("worker", "coordinator", "up"):
+        assert "A secret belongs into the environment or a file" in " ".join(run(command, "--help").stdout.split())
+
+
 def test_a_flag_of_its_own_counts_before_set_and_one_that_was_not_given_does_not_count() -> None:
     assert merge_flags({"slots": "2", "node": "n"}, slots=3, node=None) == {"slots": 3, "node": "n"}
 
@@ -104,25 +116,25 @@ def test_workers_of_a_crew_have_names_and_folders_of_their_own_and_join_the_coor
     crew = plan()
     assert crew.worker_names == ["worker-1", "worker-2", "worker-3"]
     assert crew.folder_of("worker-2") == elsewhere / "data" / "worker-2"
-    arguments = crew.worker_arguments("worker-2", "127.0.0.1:7071", URL)
+    arguments = crew.worker_arguments("127.0.0.1:7071")
     assert arguments[0] == "worker"
     assert values_of(arguments, "--join") == ["127.0.0.1:7071"]
     assert values_of(arguments, "--http-port") == ["0"]
-    assert "worker_id=worker-2" in values_of(arguments, "--set")
+    assert "worker_id=worker-2" in crew.worker_settings("worker-2", URL)
 
 
-def test_workers_share_the_cores_and_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_share_the_cores_and_all_processes_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("quarterdeck.cli.crew_plan.cores", lambda: 8)
-    monkeypatch.setattr("quarterdeck.cli.crew_plan.memory_bytes", lambda: 3000)
+    monkeypatch.setattr("quarterdeck.cli.crew_plan.memory_bytes", lambda: 4000)
     crew = plan()
     assert crew.workers == 3
-    sets = [values_of(crew.worker_arguments(name, "h:1", URL), "--set") for name in crew.worker_names]
+    sets = [crew.worker_settings(name, URL) for name in crew.worker_names]
     assert [next(text for text in given if text.startswith("slots=")) for given in sets] == [
         "slots=3",
         "slots=3",
         "slots=2",
     ]
-    assert all("memory_bytes=1000" in given for given in sets)
+    assert all("memory_bytes=1000" in given for given in (*sets, crew.coordinator_settings()))
     assert plan(workers=None).workers == 8
 
 
@@ -130,18 +142,20 @@ def test_a_crew_has_at_least_two_workers_and_each_a_slot(monkeypatch: pytest.Mon
     monkeypatch.setattr("quarterdeck.cli.crew_plan.cores", lambda: 1)
     crew = plan(workers=None)
     assert crew.workers == 2
-    assert "slots=1" in values_of(crew.worker_arguments("worker-2", "h:1", URL), "--set")
+    assert "slots=1" in crew.worker_settings("worker-2", URL)
     assert cores() >= 1 <= memory_bytes()
 
 
 def test_what_somebody_has_set_is_not_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUARTERDECK_WORKER_MEMORY_BYTES", "8GiB")
-    given = values_of(plan(settings=["worker.slots=7"]).worker_arguments("worker-1", "h:1", URL), "--set")
+    given = plan(settings=["worker.slots=7"]).worker_settings("worker-1", URL)
     assert [text for text in given if text.startswith(("slots", "memory"))] == ["slots=7"]
+    coordinator = plan(settings=["coordinator.memory_bytes=2GiB"]).coordinator_settings()
+    assert [text for text in coordinator if text.startswith("memory")] == ["memory_bytes=2GiB"]
 
 
 def recruiting(crew: CrewPlan, name: str) -> list[str]:
-    given = values_of(crew.worker_arguments(name, "h:1", URL), "--set")
+    given = crew.worker_settings(name, URL)
     return [text for text in given if text.startswith(("recruiters=", "leave_when_abandoned="))]
 
 
@@ -162,9 +176,9 @@ def test_where_workers_can_be_recruited_may_be_set_and_those_kept_back_stay_so()
 
 def test_settings_go_to_those_that_have_them() -> None:
     crew = plan(settings=["log_level=debug", "wait_limit_s=3", "worker.log_format=json"])
-    coordinator = values_of(crew.coordinator_arguments(), "--set")
-    worker = values_of(crew.worker_arguments("worker-1", "h:1", URL), "--set")
-    assert coordinator == ["log_level=debug", "wait_limit_s=3", "log_format=console"]
+    coordinator = crew.coordinator_settings()
+    worker = crew.worker_settings("worker-1", URL)
+    assert coordinator[:3] == ["log_level=debug", "wait_limit_s=3", "log_format=console"]
     assert worker[:2] == ["log_level=debug", "log_format=json"]
     assert "log_format=console" not in worker
     assert crew.coordinator.wait_limit_s == 3
@@ -179,7 +193,7 @@ def test_a_coordinator_that_is_started_again_keeps_its_ports() -> None:
 
 
 def test_a_coordinator_that_listens_everywhere_is_joined_on_this_machine() -> None:
-    assert values_of(plan().worker_arguments("worker-1", "0.0.0.0:7071", URL), "--join") == ["127.0.0.1:7071"]
+    assert values_of(plan().worker_arguments("0.0.0.0:7071"), "--join") == ["127.0.0.1:7071"]
 
 
 def test_mistakes_in_the_settings_of_a_crew_are_told_before_anything_is_started(elsewhere: Path) -> None:
@@ -187,11 +201,26 @@ def test_mistakes_in_the_settings_of_a_crew_are_told_before_anything_is_started(
         "up", "--set", "slotz=1", "--set", "worker.wait_limit_s=2", "--set", "http_port=1", "--set", "join=x:1"
     )
     assert result.exit_code == 65
-    assert "  - slotz is no setting (--set slotz=1); did you mean slots?\n" in result.stderr
-    assert "  - wait_limit_s is no setting (--set worker.wait_limit_s=2)" in result.stderr
+    assert "  - slotz is no setting (--set slotz=…); did you mean slots?\n" in result.stderr
+    assert "  - wait_limit_s is no setting (--set worker.wait_limit_s=…)" in result.stderr
     assert "  - http_port is not for --set here: the coordinator's is --http-port" in result.stderr
     assert "  - join is not for --set here" in result.stderr
     assert list(elsewhere.iterdir()) == []
+
+
+def test_settings_of_a_crew_are_not_on_a_command_line_and_a_wrong_one_is_not_repeated(elsewhere: Path) -> None:
+    file = elsewhere / "crew.yaml"
+    file.touch()
+    crew = plan(settings=["s3.access_key_id=me", "s3.secret_access_key=hunter2"], config=file)
+    arguments = [*crew.coordinator_arguments(), *crew.worker_arguments("h:1")]
+    assert not [word for word in arguments if "=" in word]
+    assert values_of(arguments, "--config") == [str(file)] * 2
+    assert "s3.secret_access_key=hunter2" in crew.coordinator_settings()
+    assert "s3.secret_access_key=hunter2" in crew.worker_settings("worker-1", URL)
+    assert "hunter2" not in repr(crew)
+    with pytest.raises(InvalidSettingsError) as caught:
+        plan(settings=["secret_access_key=hunter2"])
+    assert "hunter2" not in str(caught.value)
 
 
 def test_a_wrong_value_for_a_crew_is_told_before_anything_is_started(elsewhere: Path) -> None:

@@ -1,18 +1,19 @@
 """Children are started, watched, started again and stopped. Here they are pretenders: processes that start fast."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from quarterdeck.cli.child import Child, ChildFailedError, ChildState
 from quarterdeck.cli.supervisor import ChildEvent, Supervisor
-from quarterdeck.core.errors import ErrorCode
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 
 PRETENDER = (sys.executable, "-S", "-E", str(Path(__file__).with_name("pretender.py")))
 WAIT_S = 30.0
@@ -37,8 +38,12 @@ class Scene:
             self.events.append, log_folder=folder / "logs", program=PRETENDER, clock=self.clock, start_limit_s=60
         )
 
-    def start(self, mode: str, name: str = "worker-1", stop_limit_s: float = 60.0) -> Child:
-        return self.supervisor.start(name, self.folder / name, ("--mode", mode), stop_limit_s=stop_limit_s)
+    def start(
+        self, mode: str, name: str = "worker-1", stop_limit_s: float = 60.0, settings: Sequence[str] = ()
+    ) -> Child:
+        return self.supervisor.start(
+            name, self.folder / name, ("--mode", mode), stop_limit_s=stop_limit_s, settings=settings
+        )
 
     def up(self, mode: str = "good", name: str = "worker-1") -> Child:
         child = self.start(mode, name)
@@ -152,6 +157,30 @@ def test_a_child_is_started_again_with_the_arguments_it_has_by_then(scene: Scene
     scene.clock.now += 1
     scene.look_until(lambda: child.state is ChildState.UP)
     assert "better" in str(child.addresses["arguments"])
+
+
+def test_settings_reach_a_child_at_each_start_and_stand_where_nobody_else_can_read_them(scene: Scene) -> None:
+    settings = ["s3.secret_access_key=hunter2", "database_url=postgresql://me:hunter2@db/ä"]
+    child = scene.start("good", settings=settings)
+    assert "hunter2" not in repr(child)
+    assert scene.supervisor.wait_up([child], never)
+    scene.supervisor.keep_alive = True
+    for start in (1, 2):
+        assert child.starts == start
+        assert json.loads(str(child.addresses["settings"])) == settings
+        process = Path(f"/proc/{child.pid}")
+        assert b"hunter2" not in (process / "cmdline").read_bytes()
+        assert b"hunter2" not in (process / "environ").read_bytes()
+        scene.kill(child)
+        scene.supervisor.look()
+        scene.clock.now += 1
+        scene.look_until(lambda: child.state is ChildState.UP)
+
+
+def test_more_settings_than_a_child_may_be_handed_are_told_and_nothing_is_started(scene: Scene) -> None:
+    with pytest.raises(QuarterdeckError, match=r"together they have 1,048,\d+ bytes, and 1,048,576 are allowed"):
+        scene.start("good", settings=["x=" + "y" * (1024 * 1024 - 5)])
+    assert scene.supervisor.children["worker-1"].process is None
 
 
 def test_a_child_that_keeps_dying_is_started_later_each_time_and_at_once_after_a_steady_while(scene: Scene) -> None:

@@ -141,7 +141,8 @@ def test_status_shows_the_workers(crew: Crew) -> None:
 
 def test_all_workers_but_one_wait_to_be_recruited(crew: Crew) -> None:
     def free() -> list[str]:
-        with urllib.request.urlopen(f"{crew.url}/recruiter/listfree") as answer:
+        shown = {"Authorization": f"Bearer {crew.ask('token').stdout.strip()}"}
+        with urllib.request.urlopen(urllib.request.Request(f"{crew.url}/recruiter/listfree", headers=shown)) as answer:
             return [worker["addr"] for worker in json.load(answer)["workers"]]
 
     (addr,) = until(free, "a worker is registered")

@@ -228,13 +228,15 @@ def test_a_key_that_stands_twice_is_told_with_both_lines(write: Write) -> None:
 
 def test_a_section_that_is_none_is_told(write: Write) -> None:
     path = write("worker: 3\n")
-    assert problems_of_worker(path) == [f"worker is 3 ({path}, line 1); it takes settings below it"]
+    assert problems_of_worker(path) == [f"worker is a single value ({path}, line 1); it takes settings below it"]
+    path = write("worker: [s3: {secret_access_key: hunter2}]\n")
+    assert problems_of_worker(path) == [f"worker is a list ({path}, line 1); it takes settings below it"]
 
 
 def test_a_group_that_is_none_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUARTERDECK_WORKER_S3", '{"region": "x"}')
     (problem,) = problems_of_worker()
-    assert problem.startswith('worker.s3 is \'{"region": "x"}\' (the environment variable QUARTERDECK_WORKER_S3)')
+    assert problem.startswith("worker.s3 is not shown here (the environment variable QUARTERDECK_WORKER_S3)")
 
 
 @pytest.mark.parametrize(
@@ -292,6 +294,39 @@ def test_a_secret_is_not_repeated(write: Write) -> None:
     (problem,) = problems_of_worker(path)
     assert "hunter2" not in problem
     assert f"s3.secret_access_key is set ({path}, line 3)" in problem
+
+
+def test_a_group_with_secrets_in_it_is_not_repeated(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    (problem,) = problems_of_worker(write("worker:\n  s3: [secret_access_key, hunter2]\n"))
+    assert "hunter2" not in problem
+    monkeypatch.setenv("QUARTERDECK_WORKER_S3", '{"secret_access_key": "hunter2"}')
+    (problem,) = problems_of_worker()
+    assert "hunter2" not in problem
+
+
+@pytest.mark.parametrize("name", ["advertise_url", "recruiters"])
+@pytest.mark.parametrize("password", ["hunter2", "hunter@2", "hunter:2/"])
+def test_a_password_in_a_wrong_url_is_not_repeated(name: str, password: str) -> None:
+    (problem,) = problems_of_worker(flags={name: f"http://me:{password}@worker-1:7072"})
+    assert "hunter" not in problem
+    assert "'http://me:***@worker-1:7072' (the command line)" in problem
+
+
+def test_a_wrong_url_of_the_database_is_not_repeated(write: Write) -> None:
+    path = write("coordinator:\n  database_url: [postgresql://me:hunter2@db/q]\n")
+    with pytest.raises(InvalidSettingsError) as caught:
+        load_coordinator(path, {})
+    assert "database_url is not shown here" in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "secret", ['"hunter2', "*hunter2", "!hunter2 x", "%hunter2", "hunter2: hunter2", "[hunter2", "\ahunter2"]
+)
+def test_a_file_that_is_no_yaml_is_told_without_what_stands_in_it(write: Write, secret: str) -> None:
+    (problem,) = problems_of_worker(write(f"worker:\n  s3:\n    secret_access_key: {secret}\n"))
+    assert "cannot be read: " in problem
+    assert "hunter2" not in problem
 
 
 def test_a_long_wrong_value_is_not_repeated_whole() -> None:

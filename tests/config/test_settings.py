@@ -241,6 +241,12 @@ def test_secrets_are_shown_to_the_client_of_s3_alone() -> None:
     assert settings.s3.options()["max_retries"] == 4
 
 
+def test_the_password_of_the_database_is_not_in_a_settings_repr() -> None:
+    settings = CoordinatorSettings(database_url="postgresql://me:hunter2@db/q")
+    assert "hunter2" not in f"{settings!r} {settings}"
+    assert settings.database_url == "postgresql://me:hunter2@db/q"
+
+
 def every_setting() -> list[Any]:
     models: tuple[type[BaseModel], ...] = (CoordinatorSettings, WorkerSettings, S3Settings)
     return [

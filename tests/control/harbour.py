@@ -96,7 +96,7 @@ async def dialling(
     credentials: grpc.ChannelCredentials | None = None,
     keepalive: Keepalive | None = None,
 ) -> AsyncGenerator[GrpcDialer]:
-    dialer = GrpcDialer(Identity(name, authorization), credentials=credentials, keepalive=keepalive)
+    dialer = GrpcDialer(Identity(name, lambda _: authorization), credentials=credentials, keepalive=keepalive)
     try:
         yield dialer
     finally:

@@ -1,5 +1,6 @@
 """Messages as bytes and back: nothing is lost on the way, and nothing that is not a message gets through."""
 
+import math
 from collections.abc import Callable
 from typing import Any, get_args
 
@@ -41,7 +42,7 @@ U32 = st.integers(0, 2**32 - 1)
 U64 = st.integers(0, 2**64 - 1)
 S64 = st.integers(-(2**63), 2**63 - 1)
 NUMBER = st.integers(1, 2**32 - 1)
-MOMENT_S = st.floats(allow_nan=False)
+MOMENT_S = st.floats(allow_nan=False, allow_infinity=False)
 SPAN_S = st.floats(min_value=0, exclude_min=True, allow_infinity=False)
 
 
@@ -107,18 +108,19 @@ MESSAGES: dict[type, st.SearchStrategy[Any]] = {
     m.WorkRejected: st.builds(m.WorkRejected, ATTEMPT, st.sampled_from(m.RejectReason)),
     m.WorkProgressed: st.builds(m.WorkProgressed, ATTEMPT, st.floats(0, 1)),
     m.WorkReady: st.builds(m.WorkReady, ATTEMPT, ARTIFACT),
-    m.WorkFailed: st.builds(m.WorkFailed, ATTEMPT, st.builds(WorkError, NAME, TEXT, st.booleans())),
+    m.WorkFailed: st.builds(m.WorkFailed, ATTEMPT, st.builds(WorkError, NAME, TEXT, st.booleans(), st.booleans())),
     m.WorkReturned: st.builds(m.WorkReturned, ATTEMPT),
     m.WorkCanceled: st.builds(m.WorkCanceled, ATTEMPT),
     m.ArtifactLost: st.builds(m.ArtifactLost, ATTEMPT, TEXT),
     m.Deposed: st.builds(m.Deposed, U64.map(Fence)),
-    m.Throttled: st.builds(m.Throttled, MOMENT_S),
+    m.Throttled: st.builds(m.Throttled, st.floats(min_value=0, allow_infinity=False)),
     m.Registered: st.builds(m.Registered, NAME.map(SessionId), NAME.map(CoordinatorId), LIVENESS, U64.map(Fence)),
     m.Refused: st.builds(m.Refused, TEXT),
     m.CoordinatorBeat: st.builds(m.CoordinatorBeat, MOMENT_S),
     m.CreditConfirmed: st.builds(m.CreditConfirmed, U32),
     m.AssignWork: st.builds(m.AssignWork, specs(), NUMBER),
     m.CancelWork: st.builds(m.CancelWork, ATTEMPT),
+    m.RecallWork: st.builds(m.RecallWork, ATTEMPT),
     m.CancelQuery: st.builds(m.CancelQuery, NAME.map(QueryId)),
     m.ArtifactAck: st.builds(m.ArtifactAck, ATTEMPT),
     m.DrainRequest: st.just(m.DrainRequest()),
@@ -256,7 +258,26 @@ def test_a_truncated_envelope_is_refused_or_ends_with_a_whole_message(envelope: 
         assert messages == envelope.messages[: len(messages)]
 
 
-@pytest.mark.parametrize("number", [17, 19, 29, 31, 99, 536_870_911])
+@pytest.mark.parametrize("body", ["beat_echo", "coordinator_beat", "throttled"])
+@pytest.mark.parametrize("seconds", [math.nan, math.inf, -math.inf])
+def test_a_time_is_a_number(body: str, seconds: float) -> None:
+    with pytest.raises(ProtocolError, match=f"{seconds} s"):
+        decode(on_the_wire(**{body: seconds}))
+
+
+def test_nobody_is_throttled_for_less_than_no_time() -> None:
+    with pytest.raises(ProtocolError, match=r"a time of -1\.0 s"):
+        decode(on_the_wire(throttled=-1.0))
+
+
+def test_an_envelope_with_more_messages_than_anybody_writes_is_refused() -> None:
+    beat = pb.Message(coordinator_beat=1.0)
+    assert len(decode(pb.Envelope(messages=[beat] * codec.MAX_MESSAGES).SerializeToString()).messages) == 4096
+    with pytest.raises(ProtocolError, match="100,000 messages, and 4,096 are the most"):
+        decode(pb.Envelope(messages=[beat] * 100_000).SerializeToString())
+
+
+@pytest.mark.parametrize("number", [17, 19, 31, 99, 536_870_911])
 def test_a_message_that_this_version_does_not_know_is_refused(number: int) -> None:
     tag, key = bytearray(), number << 3 | 2
     while key:

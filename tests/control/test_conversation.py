@@ -394,6 +394,24 @@ async def test_a_word_whose_company_does_not_come_goes_alone_in_the_end() -> Non
     await talk
 
 
+@pytest.mark.parametrize("number, at_s", [(1, 1.02), (2, 1.0)])
+def test_that_a_work_is_begun_again_goes_at_once(number: int, at_s: float) -> None:
+    """It may be about to end its worker, as it has done before."""
+
+    @played
+    async def test() -> None:
+        link = PlayedLink()
+        conversation, _, talk = _talking(link)
+        await asyncio.sleep(1)
+        conversation.send(WorkAccepted(ATTEMPT._replace(number=number)))
+        await link.hear()
+        assert now_s() == pytest.approx(at_s, abs=0.001)
+        conversation.finish()
+        await talk
+
+    test()
+
+
 @played
 async def test_what_comes_during_a_write_has_its_own_company_to_wait_for() -> None:
     link = PlayedLink(room=1)

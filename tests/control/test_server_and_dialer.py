@@ -90,7 +90,7 @@ def test_a_server_that_takes_the_connection_and_not_the_call_is_given_up(monkeyp
     run(scenario())
 
 
-@pytest.mark.parametrize("version", ["2", "", None])
+@pytest.mark.parametrize("version", ["1", "", None])
 def test_a_caller_of_another_protocol_is_told_which_ones_they_are(version: str | None) -> None:
     async def scenario() -> None:
         async with listening(echo) as server:
@@ -136,6 +136,17 @@ def test_a_caller_without_a_name_is_known_by_its_address() -> None:
             (far,) = guests.here()
             assert LOOPBACK in far.peer
             guests.leave_all()
+
+    run(scenario())
+
+
+def test_a_caller_that_says_more_of_itself_than_anybody_needs_is_refused() -> None:
+    async def scenario() -> None:
+        async with listening(echo) as server:
+            said = ((METADATA_PROTOCOL, PROTOCOL), ("x-much", "a" * 100_000))
+            async with raw_call(server, *said) as call:
+                assert await call.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+            assert await serves_others(server)
 
     run(scenario())
 

@@ -29,6 +29,13 @@ def test_a_refused_pattern_is_told_with_the_part_that_is_wrong(
     assert capfd.readouterr() == ("", ""), "RE2 must not write to the process's streams"
 
 
+@pytest.mark.parametrize("unit", [rb"\pZ", rb"\PZ", rb"[\p{Zs}]"])
+def test_a_pattern_of_very_many_classes_is_refused_before_they_are_written_out(unit: bytes) -> None:
+    compile_re2(unit * 5, dot_takes_newlines=False)
+    with pytest.raises(RefusedPattern, match="too many classes of Unicode"):
+        compile_re2(unit * 501, dot_takes_newlines=False)
+
+
 def test_a_pattern_may_be_held_to_less_memory() -> None:
     compile_re2(b".{1000}", dot_takes_newlines=False)
     with pytest.raises(RefusedPattern, match="pattern too large"):

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from quarterdeck.core.errors import ErrorCode
-from quarterdeck.crew.admission import Admission, QueuedTooLongError
+from quarterdeck.crew.admission import Admission, LineFullError, QueuedTooLongError
 from tests.crew.played import LoopClock, now_s, played, settle
 
 
@@ -176,6 +176,21 @@ def test_a_cancel_in_the_moment_in_which_the_turn_comes_neither_loses_nor_makes_
         await line.check_whole()
 
     test()
+
+
+@played
+async def test_errors_name_what_waits_and_the_setting_for_it() -> None:
+    admission = Admission(1, LoopClock(), what="scan", setting="scans_at_once", waiting_at_most=1)
+    async with admission.admitted(1.0):
+        waits = asyncio.create_task(admission.admitted(2.0).__aenter__())
+        await settle()
+        with pytest.raises(LineFullError, match="the scan was not run: 1 others wait already, and 1 run") as refused:
+            await admission.admitted(1.0).__aenter__()
+        with pytest.raises(QueuedTooLongError, match=r"the scan was not run: it waited 2 s.*scans_at_once"):
+            await waits
+    assert (refused.value.code, refused.value.retryable) == (ErrorCode.RESOURCE_EXHAUSTED, True)
+    assert "scans_at_once" in refused.value.next_step
+    assert (admission.running, admission.depth) == (0, 0)
 
 
 @played

@@ -430,6 +430,39 @@ def test_an_executor_of_two_kinds_is_told_everything_once() -> None:
     assert kind.dropped == [work()[0]]
 
 
+def test_a_leaf_has_a_thread_beside_a_scan_that_has_the_only_slot() -> None:
+    scan, light = Kind(until_canceled), Kind()
+
+    async def main() -> None:
+        executors = Executors({WorkKind.SEARCH: scan, WorkKind.LEAF: light}, slots=1)
+        async with asyncio.timeout(_PATIENCE_S):
+            long = begin(executors)
+            await wait_until(scan.started.is_set)
+            assert await executors.execute(*work(2, WorkKind.LEAF), ignore_progress) == ARTIFACT
+            long.cancel()
+            await asyncio.wait([long])
+        assert await executors.close(timeout_s=_PATIENCE_S)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("says", [True, False, None])
+def test_an_error_that_says_so_tells_that_the_work_ended_its_engine(says: bool | None) -> None:
+    error = QuarterdeckError(ErrorCode.UNAVAILABLE, "the work was not done", "its engine has died", "ask again")
+    if says is not None:
+        error.ended_its_engine = says  # pyright: ignore[reportAttributeAccessIssue] - as an engine's own error has it
+
+    def die(execution: Execution) -> Artifact:
+        raise error
+
+    async def scene(executors: Executors) -> None:
+        with pytest.raises(ExecutionFailedError) as caught:
+            await begin(executors)
+        assert caught.value.error.culprit is bool(says)
+
+    play(Kind(die), scene)
+
+
 def test_what_all_executors_can_forget_needs_no_drop() -> None:
     first, second = Kind(), Kind()
 

@@ -20,7 +20,7 @@ from quarterdeck.core.workcoord.messages import (
 )
 from quarterdeck.core.workcoord.model import AttemptId, WorkError, WorkSpec
 from quarterdeck.crew.coordinator import CoordinatorDriver
-from quarterdeck.crew.harvest import Harvest, Window
+from quarterdeck.crew.harvest import _NEXT_STEP, Harvest, Window  # pyright: ignore[reportPrivateUsage]
 from tests.crew.played import (
     ARTIFACT,
     QUERY,
@@ -275,3 +275,7 @@ def test_a_window_grows_from_a_few_works_to_what_fits() -> None:
 def test_a_window_of_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="nothing would ever"):
         Window(max_works=0, max_bytes=1)
+
+
+def test_every_code_has_a_next_step() -> None:
+    assert set(_NEXT_STEP) == set(ErrorCode)

@@ -416,7 +416,6 @@ async def test_draining_hands_back_what_waits_finishes_what_runs_and_waits_until
     link, task = await ship.coordinator()
     running, waiting = assign(link, "a"), assign(link, "b")
     await link.hear_a(WorkAccepted)
-    await link.hear_a(WorkAccepted)
     ship.driver.drain()
     assert await link.hear_a(WorkReturned) == WorkReturned(waiting)
     assert await link.hear_a(WorkReady) == WorkReady(running, ARTIFACT)

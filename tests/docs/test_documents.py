@@ -116,7 +116,8 @@ def test_the_crew_of_the_pages_can_be_started_and_asked(tmp_path: Path) -> None:
         table = _output([QUARTERDECK, *shlex.split(CREW["query"])[1:], "--format", "table"], tmp_path, environment)
         assert "api" in table
         curl = CREW["curl"].replace("localhost:7070", url).replace('"logs/"', f'"{tmp_path / "logs"}"')
-        rows = _output(shlex.split(curl), tmp_path, environment).splitlines()
+        curl = curl.replace(".venv/bin/quarterdeck", QUARTERDECK)
+        rows = _output(["sh", "-c", curl], tmp_path, environment).splitlines()
         assert len(rows) == 20
         assert {json.loads(row)["status"] for row in rows} == {500}
         _write_log_lines(tmp_path / "logs" / "app.ndjson")

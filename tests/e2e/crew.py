@@ -5,6 +5,7 @@ Starting one takes seconds of processor time. So nothing waits for a start befor
 """
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -18,8 +19,9 @@ from urllib.parse import urlsplit
 
 import psutil
 
+from quarterdeck.security.local_processes import RUN_DIR_VARIABLE, default_folder
 from quarterdeck.stores.data_folder import announced
-from tests.e2e.door import Door
+from tests.e2e.door import TOKEN, Door
 from tests.e2e.logs import Log
 
 T = TypeVar("T")
@@ -120,6 +122,7 @@ class Member:
         if self.is_running:
             self.process.kill()
         self.process.wait(PATIENCE_S)
+        forget_announced(self.pid)
 
     def wait_end(self, within_s: float = PATIENCE_S) -> int:
         """The exit code."""
@@ -217,15 +220,19 @@ class Worker(Member):
 class Crew:
     """Use it as a context: whatever was started in it has ended afterwards."""
 
-    def __init__(self, folder: Path, door: Door | None = None) -> None:
+    def __init__(self, folder: Path, door: Door | None = None, *, shares_token: bool = True) -> None:
+        """Without `shares_token` each process makes a token of its own, unless a test gives it one."""
         self.folder = folder
         self._door = door or Door()
         self.members: list[Member] = []
         self._read_end = self._write_end = -1
+        self._shares_token = shares_token
+        self._token_file = folder / "crew-token"
 
     def __enter__(self) -> Self:
         # When this process is gone, however that came about, so are its children.
         self._read_end, self._write_end = os.pipe()
+        self._token_file.write_text(TOKEN)
         return self
 
     def __exit__(
@@ -237,6 +244,7 @@ class Crew:
         for member in self.members:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 member.process.wait(PATIENCE_S)
+                forget_announced(member.pid)
         os.close(self._read_end)
         os.close(self._write_end)
         complaints = [f"{member.name}: {line}" for member in self.members for line in member.log.complaints()]
@@ -248,7 +256,7 @@ class Crew:
 
     def coordinator(self, name: str = "coordinator", *arguments: str, **settings: object) -> Coordinator:
         """Starts one on free ports."""
-        settings = {"coordinator_id": name, "http_port": 0, "control_port": 0, **settings}
+        settings = {**self._shared(), "coordinator_id": name, "http_port": 0, "control_port": 0, **settings}
         member = Coordinator(
             "coordinator", name, self.folder, [*arguments, *_set(settings)], self._read_end, self._door
         )
@@ -256,7 +264,7 @@ class Crew:
 
     def recruiter(self, name: str = "recruiter", **settings: object) -> Recruiter:
         """Starts one that is nothing else, on a free port."""
-        arguments = _set({"http_port": 0, **settings})
+        arguments = _set({**self._shared(), "http_port": 0, **settings})
         return self._begin(Recruiter("recruiter", name, self.folder, arguments, self._read_end, self._door))
 
     def worker(self, name: str, *arguments: str, join: Iterable[str] = (), **settings: object) -> Worker:
@@ -265,10 +273,14 @@ class Crew:
         # One work at a time on one thread: there are more workers than cores. Results go when they are acknowledged.
         # Scans alone, unless a test says otherwise: loading compiled code takes seconds.
         own = {"worker_id": name, "slots": 1, "duckdb_threads": 1, "artifact_linger_s": 0, "kinds": "search"}
-        settings = {**own, **settings}
+        settings = {**self._shared(), **own, **settings}
         settings.setdefault("reconnect_max_s", 0.5)
         member = Worker("worker", name, self.folder, [*joins, *arguments, *_set(settings)], self._read_end, self._door)
         return self._begin(member)
+
+    def _shared(self) -> dict[str, object]:
+        """One token for all, also where a proxy is between them."""
+        return {"token_file": self._token_file, "reading_needs_token": False} if self._shares_token else {}
 
     def _begin(self, member: "MemberT") -> "MemberT":
         self.members.append(member)
@@ -279,10 +291,19 @@ class Crew:
 MemberT = TypeVar("MemberT", bound=Member)
 
 
+def forget_announced(pid: int) -> None:
+    """Of a process that was killed: a proxy of another test may get its port."""
+    for file in default_folder().glob("*.json"):
+        with contextlib.suppress(OSError, ValueError):
+            if json.loads(file.read_text())["pid"] == pid:
+                file.unlink()
+
+
 def _set(settings: dict[str, object]) -> list[str]:
     return [argument for name, value in settings.items() for argument in ("--set", f"{name}={value}")]
 
 
 def _clean_environment() -> dict[str, str]:
     """Ours, without settings that somebody made for their own processes."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("QUARTERDECK_")}
+    kept = (RUN_DIR_VARIABLE,)
+    return {name: value for name, value in os.environ.items() if name in kept or not name.startswith("QUARTERDECK_")}

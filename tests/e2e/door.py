@@ -22,6 +22,8 @@ Table: TypeAlias = Any
 Figures: TypeAlias = dict[str, dict[tuple[str, ...], float]]
 """Samples of /metrics: by name, then by the values of their labels."""
 
+TOKEN: Final = "what-every-crew-of-these-tests-has"
+
 _TIMEOUT_S: Final = 100.0
 
 
@@ -44,7 +46,7 @@ class Answer:
 class Door:
     url: str = ""
     context: ssl.SSLContext | None = None
-    token: str | None = None
+    token: str | None = TOKEN
 
     def at(self, url: str) -> "Door":
         return replace(self, url=url)

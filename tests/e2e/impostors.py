@@ -18,6 +18,7 @@ from quarterdeck.core.workcoord.messages import (
     WorkerBeat,
 )
 from quarterdeck.core.workcoord.model import LivenessPolicy, WorkerInfo, WorkerStatus, WorkKind
+from tests.e2e.door import TOKEN
 
 MessageT = TypeVar("MessageT")
 
@@ -77,7 +78,7 @@ def worker_info(name: str, *, incarnation: int = 1, tenant: str = "default", pla
 @asynccontextmanager
 async def dialled(address: str, name: str) -> AsyncGenerator[Impostor]:
     """A connection on which nothing was said yet."""
-    dialer = GrpcDialer(Identity(name))
+    dialer = GrpcDialer(Identity(name, lambda _: f"Bearer {TOKEN}"))
     link = await dialer.dial(address)
     try:
         yield Impostor(link)

@@ -13,7 +13,7 @@ import pytest
 from quarterdeck.control.codec import MAX_ENVELOPE_BYTES, encode
 from quarterdeck.control.grpc_link import METHOD
 from quarterdeck.control.link import Envelope
-from quarterdeck.control.options import METADATA_IDENTITY, METADATA_PROTOCOL, PROTOCOL
+from quarterdeck.control.options import METADATA_IDENTITY, METADATA_PROTOCOL, METADATA_TOKEN, PROTOCOL
 from quarterdeck.core.ids import LeafId, QueryId, SessionId, WorkId
 from quarterdeck.core.workcoord import policies
 from quarterdeck.core.workcoord.messages import (
@@ -28,7 +28,7 @@ from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkerStatus, 
 from tests.e2e.bystander import Bystander
 from tests.e2e.conftest import FOUR
 from tests.e2e.crew import Coordinator, Crew, Worker, until
-from tests.e2e.door import Figures, Scan, delta
+from tests.e2e.door import TOKEN, Figures, Scan, delta
 from tests.e2e.impostors import PATIENCE_S, FalseCoordinator, Impostor, dialled, false_worker, worker_info
 from tests.e2e.lake import Lake, burning
 
@@ -80,7 +80,11 @@ async def raw_call(address: str) -> "AsyncGenerator[grpc.aio.StreamStreamCall[by
     options = [("grpc.max_send_message_length", -1), ("grpc.use_local_subchannel_pool", 1)]
     async with grpc.aio.insecure_channel(address, options=options) as channel:
         converse: grpc.aio.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(METHOD)
-        call = converse(metadata=grpc.aio.Metadata((METADATA_PROTOCOL, PROTOCOL), (METADATA_IDENTITY, "raw")))
+        call = converse(
+            metadata=grpc.aio.Metadata(
+                (METADATA_PROTOCOL, PROTOCOL), (METADATA_IDENTITY, "raw"), (METADATA_TOKEN, f"Bearer {TOKEN}")
+            )
+        )
         try:
             yield call
         finally:

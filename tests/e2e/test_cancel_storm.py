@@ -33,7 +33,8 @@ def ask_and_leave(coordinator: Coordinator, scan: Scan, patience_s: float) -> No
     leaves_at_s = time.monotonic() + patience_s
     connection = coordinator.door.connect()
     try:
-        connection.request("POST", "/v1/scan", scan.body(), headers=scan.headers())
+        headers = {**coordinator.door.headers(), "Content-Type": "application/json", **scan.headers()}
+        connection.request("POST", "/v1/scan", scan.body(), headers=headers)
         assert connection.sock is not None
         connection.sock.settimeout(patience_s)
         with contextlib.suppress(TimeoutError, http.client.HTTPException):

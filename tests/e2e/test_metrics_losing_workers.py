@@ -58,7 +58,9 @@ def test_one_query_is_spread_over_all_workers_and_its_answer_is_that_of_the_engi
     reply = answer(coordinator.door, HEAVY)
     assert reply.result == WAVE.truth(HEAVY)
     query = coordinator.query(reply.query_id)
-    assert query["by_worker"] == {worker.name: SHARDS / 4 for worker in hands}
+    # Each is the home of four; what had to wait longer than an idle worker has moved to that one.
+    assert set(query["by_worker"]) == {worker.name for worker in hands}
+    assert sum(query["by_worker"].values()) == SHARDS
     assert (query["works"], query["attempts"], query["delivered"]) == (SHARDS, SHARDS, SHARDS)
 
 

@@ -49,7 +49,7 @@ def fort(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fort]:
     files = TlsFiles(certificate, key, authority.authority)
     token = folder / "token"
     token.write_text(TOKEN + "\n")
-    settings = {"tls_authority": authority.authority, "token_file": token}
+    settings = {"tls_authority": authority.authority, "token_file": token, "reading_needs_token": True}
 
     def issued(name: str) -> dict[str, object]:
         certificate, key = authority.issue(name)
@@ -130,7 +130,7 @@ def test_a_worker_without_the_token_is_not_let_in(fort: Fort, undisturbed: None,
     before = fort.coordinator.door.metrics()
     credentials = channel_credentials(fort.client_files())
 
-    words = asyncio.run(closing_words(fort, Identity("stranger", token), credentials))
+    words = asyncio.run(closing_words(fort, Identity("stranger", lambda _: token), credentials))
     assert "the token is missing or is not the crew's" in words
     assert fort.coordinator.door.metrics()[REJECTED]["control_token",] > before[REJECTED]["control_token",]
     assert "stranger" not in fort.coordinator.workers()
@@ -140,7 +140,7 @@ def test_a_worker_without_a_certificate_is_not_let_in(fort: Fort, undisturbed: N
     before = fort.coordinator.door.metrics()
     trusting = grpc.ssl_channel_credentials(root_certificates=fort.authority.authority.read_bytes())
     for credentials in (trusting, None):
-        words = asyncio.run(closing_words(fort, Identity("stranger", f"Bearer {TOKEN}"), credentials))
+        words = asyncio.run(closing_words(fort, Identity("stranger", lambda _: f"Bearer {TOKEN}"), credentials))
         assert words
         assert "stranger" not in fort.coordinator.workers()
     until(

@@ -2,17 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 import pyarrow.parquet  # pyright: ignore[reportMissingTypeStubs]
 
 from quarterdeck.crew.cancel import CancelToken
+from quarterdeck.engines.contained_scan import ContainedScanner
 from quarterdeck.engines.duckdb_scan import DuckDbScanner
 from quarterdeck.engines.scan_file import ScanFile
 
 _pa: Any = pyarrow
 _pq: Any = pyarrow.parquet
+
+
+Scanner: TypeAlias = DuckDbScanner | ContainedScanner
 
 
 def write_parquet(path: Path, columns: Mapping[str, Sequence[object]]) -> ScanFile:
@@ -36,6 +40,6 @@ def overwrite(path: Path, at: int, size_bytes: int) -> None:
     path.write_bytes(data)
 
 
-def rows_of(scanner: DuckDbScanner, sql: str, *files: ScanFile, with_filename: bool = False) -> list[tuple[Any, ...]]:
+def rows_of(scanner: Scanner, sql: str, *files: ScanFile, with_filename: bool = False) -> list[tuple[Any, ...]]:
     with scanner.scan(sql, files, CancelToken(), with_filename=with_filename) as rows:
         return [tuple(row.values()) for batch in rows for row in batch.to_pylist()]

@@ -8,10 +8,10 @@ import pytest
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.crew.cancel import WorkCanceledError
-from quarterdeck.engines.duckdb_sandbox import EngineLimits, FileSet, Sandbox, Sandboxes
-from quarterdeck.engines.duckdb_scan import DuckDbScanner
+from quarterdeck.engines.duckdb_sandbox import FileSet, Sandbox, Sandboxes
 from quarterdeck.engines.duckdb_select import one_select
-from tests.engines.lake import overwrite, read_parquet, rows_of, write_parquet
+from quarterdeck.engines.limits import EngineLimits
+from tests.engines.lake import Scanner, overwrite, read_parquet, rows_of, write_parquet
 from tests.leaks import Snapshot
 
 LIMITS = EngineLimits(threads=1, memory_limit_bytes=64 * 1024 * 1024, idle_databases=2)
@@ -93,7 +93,7 @@ OVERWRITE = "WITH x AS (COPY (SELECT 1) TO '{path}' (FORMAT csv, USE_TMP_FILE fa
 
 
 def test_a_select_that_writes_would_pass_the_fence_and_is_refused_before(
-    scanner: DuckDbScanner, box: Sandbox, tmp_path: Path
+    scanner: Scanner, box: Sandbox, tmp_path: Path
 ) -> None:
     theirs = folder_of(box) / "mine.parquet"
     box.connection.execute(OVERWRITE.format(path=theirs)).fetchall()
@@ -134,7 +134,7 @@ def test_a_select_that_writes_would_pass_the_fence_and_is_refused_before(
         pytest.param("SELECT " + "abs(" * 900 + "1" + ")" * 900, "nested too deep", id="deep"),
     ],
 )
-def test_only_one_select_that_reads_is_run(scanner: DuckDbScanner, sql: str, why: str) -> None:
+def test_only_one_select_that_reads_is_run(scanner: Scanner, sql: str, why: str) -> None:
     with pytest.raises(QuarterdeckError) as caught:
         rows_of(scanner, sql)
     assert caught.value.code is ErrorCode.WORK_FAILED
@@ -161,7 +161,7 @@ def test_only_one_select_that_reads_is_run(scanner: DuckDbScanner, sql: str, why
         "SELECT 'COPY_QUERY_NODE' AS \"TABLE_FUNCTION\"",
     ],
 )
-def test_a_select_may_take_any_form(scanner: DuckDbScanner, tmp_path: Path, sql: str) -> None:
+def test_a_select_may_take_any_form(scanner: Scanner, tmp_path: Path, sql: str) -> None:
     assert rows_of(scanner, sql, write_parquet(tmp_path / "a.parquet", {"v": [1, 2]}))
 
 
@@ -242,7 +242,7 @@ def test_the_longest_unused_is_closed_when_there_are_too_many(sandboxes: Sandbox
         assert sandbox.connection.execute("SELECT 1").fetchall()
 
 
-def test_a_file_that_was_written_anew_is_looked_at_anew(scanner: DuckDbScanner, tmp_path: Path) -> None:
+def test_a_file_that_was_written_anew_is_looked_at_anew(scanner: Scanner, tmp_path: Path) -> None:
     file = write_parquet(tmp_path / "a.parquet", {"v": [1]})
     assert rows_of(scanner, "SELECT * FROM files", file) == [(1,)]
     write_parquet(file.path, {"w": ["one", "two"]})
@@ -252,7 +252,7 @@ def test_a_file_that_was_written_anew_is_looked_at_anew(scanner: DuckDbScanner, 
         rows_of(scanner, "SELECT * FROM files", file)
 
 
-def test_a_database_that_waits_holds_no_file_open(scanner: DuckDbScanner, tmp_path: Path) -> None:
+def test_a_database_that_waits_holds_no_file_open(scanner: Scanner, tmp_path: Path) -> None:
     file = write_parquet(tmp_path / "a.parquet", {"v": [1]})
     assert rows_of(scanner, "SELECT * FROM files", file) == [(1,)]
     assert str(file.path) not in [target for _, target in Snapshot.take().files]

@@ -11,8 +11,9 @@ import pytest
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.crew.cancel import CancelToken, WorkCanceledError
 from quarterdeck.engines.duckdb_scan import DuckDbScanner
+from quarterdeck.engines.limits import EngineLimits
 from quarterdeck.engines.scan_file import ScanFile
-from tests.engines.lake import data_page_offset, overwrite, rows_of, write_parquet
+from tests.engines.lake import Scanner, data_page_offset, overwrite, rows_of, write_parquet
 
 MIB = 1024 * 1024
 BILLIONS = "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.range * b.range % 7 = 3"
@@ -26,33 +27,31 @@ def failure_of(run: Callable[[], object]) -> QuarterdeckError:
     return caught.value
 
 
-def test_the_files_are_one_table(scanner: DuckDbScanner, tmp_path: Path) -> None:
+def test_the_files_are_one_table(scanner: Scanner, tmp_path: Path) -> None:
     first = write_parquet(tmp_path / "a.parquet", {"ts": [1, 2], "v": [0.5, 1.5]})
     second = write_parquet(tmp_path / "b.parquet", {"ts": [3], "v": [2.5]})
     assert rows_of(scanner, "SELECT count(*), max(ts), sum(v) FROM files", first, second) == [(3, 3, 4.5)]
 
 
-def test_columns_are_united_by_name(scanner: DuckDbScanner, tmp_path: Path) -> None:
+def test_columns_are_united_by_name(scanner: Scanner, tmp_path: Path) -> None:
     first = write_parquet(tmp_path / "a.parquet", {"ts": [1], "level": ["warn"]})
     second = write_parquet(tmp_path / "b.parquet", {"node": ["n1"], "ts": [2]})
     rows = rows_of(scanner, "SELECT ts, level, node FROM files ORDER BY ts", first, second)
     assert rows == [(1, "warn", None), (2, None, "n1")]
 
 
-def test_sql_without_files_is_computed_too(scanner: DuckDbScanner) -> None:
+def test_sql_without_files_is_computed_too(scanner: Scanner) -> None:
     assert rows_of(scanner, "SELECT 1 AS one") == [(1,)]
 
 
-def test_the_schema_is_known_when_there_are_no_rows(scanner: DuckDbScanner, tmp_path: Path) -> None:
+def test_the_schema_is_known_when_there_are_no_rows(scanner: Scanner, tmp_path: Path) -> None:
     file = write_parquet(tmp_path / "a.parquet", {"ts": [1], "v": [0.5]})
     with scanner.scan("SELECT v, ts FROM files WHERE ts > 5", [file], CancelToken()) as rows:
         assert rows.schema.names == ["v", "ts"]
         assert sum(batch.num_rows for batch in rows) == 0
 
 
-def test_the_column_filename_has_the_names_and_is_there_only_when_asked_for(
-    scanner: DuckDbScanner, tmp_path: Path
-) -> None:
+def test_the_column_filename_has_the_names_and_is_there_only_when_asked_for(scanner: Scanner, tmp_path: Path) -> None:
     files = [write_parquet(tmp_path / f"{name}.parquet", {"v": [1]}) for name in ("a", "b")]
     rows = rows_of(scanner, "SELECT filename FROM files ORDER BY 1", *files, with_filename=True)
     assert rows == [("s3://lake/a.parquet",), ("s3://lake/b.parquet",)]
@@ -60,7 +59,7 @@ def test_the_column_filename_has_the_names_and_is_there_only_when_asked_for(
 
 
 @pytest.mark.parametrize("name", ["a*.parquet", "a[1].parquet", "a?.parquet", "it's.parquet", "a b#%20é.parquet"])
-def test_a_file_is_read_whatever_it_is_called(scanner: DuckDbScanner, tmp_path: Path, name: str) -> None:
+def test_a_file_is_read_whatever_it_is_called(scanner: Scanner, tmp_path: Path, name: str) -> None:
     for other in ("a1.parquet", "ab.parquet"):
         write_parquet(tmp_path / other, {"v": [-1]})
     file = write_parquet(tmp_path / name, {"v": [7]})
@@ -68,12 +67,12 @@ def test_a_file_is_read_whatever_it_is_called(scanner: DuckDbScanner, tmp_path: 
     assert rows == [(7, f"s3://lake/{name}")]
 
 
-def test_a_day_begins_at_midnight_utc_on_every_machine(scanner: DuckDbScanner) -> None:
+def test_a_day_begins_at_midnight_utc_on_every_machine(scanner: Scanner) -> None:
     assert rows_of(scanner, "SELECT (TIMESTAMPTZ '2026-01-01 23:30:00+00')::DATE::VARCHAR AS d") == [("2026-01-01",)]
 
 
 def test_a_result_larger_than_the_memory_limit_is_streamed() -> None:
-    scanner = DuckDbScanner(threads=2, memory_limit_bytes=64 * MIB)
+    scanner = DuckDbScanner(EngineLimits(2, 64 * MIB, 4))
     try:
         with scanner.scan("SELECT range AS a, repeat('x', 100) AS s FROM range(2000000)", (), CancelToken()) as rows:
             sizes = [(batch.num_rows, batch.nbytes) for batch in rows]
@@ -84,7 +83,7 @@ def test_a_result_larger_than_the_memory_limit_is_streamed() -> None:
     assert max(size for _, size in sizes) < 16 * MIB
 
 
-def test_progress_is_told_while_rows_are_pulled(scanner: DuckDbScanner, tmp_path: Path) -> None:
+def test_progress_is_told_while_rows_are_pulled(scanner: Scanner, tmp_path: Path) -> None:
     file = write_parquet(tmp_path / "a.parquet", {"v": range(500_000)})
     with scanner.scan("SELECT v FROM files", [file], CancelToken()) as rows:
         fractions = [rows.fraction for _ in rows]
@@ -94,7 +93,7 @@ def test_progress_is_told_while_rows_are_pulled(scanner: DuckDbScanner, tmp_path
     assert 0 < fractions[-1] <= 1
 
 
-def test_queries_run_side_by_side(scanner: DuckDbScanner, tmp_path: Path) -> None:
+def test_queries_run_side_by_side(scanner: Scanner, tmp_path: Path) -> None:
     file = write_parquet(tmp_path / "a.parquet", {"v": range(1000)})
     meeting = threading.Barrier(2)
 
@@ -122,9 +121,7 @@ def test_queries_run_side_by_side(scanner: DuckDbScanner, tmp_path: Path) -> Non
         ("SELECT error('oh no') FROM files", "oh no"),
     ],
 )
-def test_what_is_wrong_with_the_sql_is_said_in_one_line(
-    scanner: DuckDbScanner, tmp_path: Path, sql: str, why: str
-) -> None:
+def test_what_is_wrong_with_the_sql_is_said_in_one_line(scanner: Scanner, tmp_path: Path, sql: str, why: str) -> None:
     file = write_parquet(tmp_path / "a.parquet", {"v": [1], "name": ["x"]})
     error = failure_of(lambda: rows_of(scanner, sql, file))
     assert error.code is ErrorCode.WORK_FAILED
@@ -132,7 +129,7 @@ def test_what_is_wrong_with_the_sql_is_said_in_one_line(
     assert why in error.message
 
 
-def test_an_error_after_the_first_rows_is_told_like_any_other(scanner: DuckDbScanner) -> None:
+def test_an_error_after_the_first_rows_is_told_like_any_other(scanner: Scanner) -> None:
     sql = "SELECT CASE WHEN range = 3000000 THEN error('late') ELSE range END AS n FROM range(4000000)"
     rows_before = 0
 
@@ -170,7 +167,7 @@ def _no_parquet(path: Path) -> None:
 
 @pytest.mark.parametrize("damage", [_no_magic, _broken_footer, _broken_page, _empty, _no_parquet])
 def test_a_damaged_file_is_named_as_the_user_knows_it(
-    scanner: DuckDbScanner, tmp_path: Path, damage: Callable[[Path], None]
+    scanner: Scanner, tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:
     files = [
         write_parquet(tmp_path / f"{name}.parquet", {"s": [f"{name}{number * 7919}" for number in range(20_000)]})
@@ -184,7 +181,7 @@ def test_a_damaged_file_is_named_as_the_user_knows_it(
     assert str(tmp_path) not in error.message
 
 
-def test_a_file_that_is_not_there_is_named_and_may_be_elsewhere(scanner: DuckDbScanner, tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_named_and_may_be_elsewhere(scanner: Scanner, tmp_path: Path) -> None:
     missing = ScanFile(tmp_path / "missing.parquet", "s3://lake/missing.parquet")
     error = failure_of(lambda: rows_of(scanner, "SELECT * FROM files", missing))
     assert error.code is ErrorCode.UNAVAILABLE
@@ -193,7 +190,7 @@ def test_a_file_that_is_not_there_is_named_and_may_be_elsewhere(scanner: DuckDbS
 
 
 def test_a_query_that_needs_too_much_memory_says_so() -> None:
-    scanner = DuckDbScanner(threads=1, memory_limit_bytes=32 * MIB)
+    scanner = DuckDbScanner(EngineLimits(1, 32 * MIB, 4))
     try:
         error = failure_of(lambda: rows_of(scanner, "SELECT list(range ORDER BY hash(range)) AS l FROM range(5000000)"))
     finally:
@@ -206,7 +203,7 @@ def test_a_query_that_needs_too_much_memory_says_so() -> None:
 # Stopping
 
 
-def _seconds_to_stop(scanner: DuckDbScanner, sql: str, when: Callable[[threading.Event], None]) -> tuple[float, int]:
+def _seconds_to_stop(scanner: Scanner, sql: str, when: Callable[[threading.Event], None]) -> tuple[float, int]:
     """From the first cancel to the end, and the rows that were there by then."""
     token, pulling, ended = CancelToken(), threading.Event(), threading.Event()
     canceled_s = 0.0
@@ -255,7 +252,7 @@ def _while_pulling(pulling: threading.Event) -> None:
     [(BILLIONS, _at_once), (BILLIONS, _soon), (ENDLESS_ROWS, _soon), (ENDLESS_ROWS, _while_pulling)],
 )
 def test_a_query_over_billions_of_rows_stops_within_50_ms(
-    scanner: DuckDbScanner, sql: str, when: Callable[[threading.Event], None]
+    scanner: Scanner, sql: str, when: Callable[[threading.Event], None]
 ) -> None:
     def stops_in_time() -> bool:
         seconds, row_count = _seconds_to_stop(scanner, sql, when)
@@ -266,7 +263,7 @@ def test_a_query_over_billions_of_rows_stops_within_50_ms(
     assert any(stops_in_time() for _ in range(20))
 
 
-def test_a_query_that_was_canceled_before_it_began_does_not_begin(scanner: DuckDbScanner, tmp_path: Path) -> None:
+def test_a_query_that_was_canceled_before_it_began_does_not_begin(scanner: Scanner, tmp_path: Path) -> None:
     token = CancelToken()
     token.cancel()
     nowhere = ScanFile(tmp_path / "missing.parquet", "missing")
@@ -274,13 +271,13 @@ def test_a_query_that_was_canceled_before_it_began_does_not_begin(scanner: DuckD
         pass
 
 
-def test_leaving_a_scan_early_stops_it(scanner: DuckDbScanner) -> None:
+def test_leaving_a_scan_early_stops_it(scanner: Scanner) -> None:
     with scanner.scan(ENDLESS_ROWS, (), CancelToken()) as rows:
         next(iter(rows))
     assert rows_of(scanner, "SELECT 1 AS one") == [(1,)]
 
 
-def test_what_the_reader_of_the_rows_raises_is_not_taken_for_the_engines(scanner: DuckDbScanner) -> None:
+def test_what_the_reader_of_the_rows_raises_is_not_taken_for_the_engines(scanner: Scanner) -> None:
     def read() -> None:
         with scanner.scan(ENDLESS_ROWS, (), CancelToken()) as rows:
             next(iter(rows))

@@ -1,5 +1,6 @@
 """Compiled code is made once, kept, and never taken for what it is not."""
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import numpy
 import pytest
 
 from quarterdeck.engines import machine_code
+from quarterdeck.engines.code_folder import CodeFolder, part_for
 from quarterdeck.engines.machine_code import MachineCode
 
 ROOT = Path(__file__).parents[2]
@@ -27,8 +29,8 @@ def made() -> bytes:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where it is kept. Nothing is loaded yet."""
 
-    def folders(_: MachineCode) -> Iterator[Path]:
-        yield from (tmp_path / "here", tmp_path / "there")
+    def folders(_: MachineCode) -> Iterator[CodeFolder]:
+        yield from (CodeFolder(tmp_path / "here"), CodeFolder(tmp_path / "there"))
 
     monkeypatch.setattr(MachineCode, "folders", folders)
     monkeypatch.setattr(machine_code, "_LOADED", {})
@@ -145,7 +147,37 @@ def test_it_is_kept_beside_its_source_or_in_the_cache_of_the_user(
 ) -> None:
     monkeypatch.undo()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert list(TINY.folders()) == [Path(__file__).parent / "__pycache__", tmp_path / "quarterdeck"]
+    source = Path(__file__)
+    here, there = [folder.path for folder in TINY.folders()][:2]
+    assert here == source.parent / "__pycache__"
+    assert there == tmp_path / "quarterdeck" / part_for(source)
+
+
+def test_one_that_somebody_else_could_have_written_is_made_again(
+    folder: Path, runs: list[list[str]], made: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is whole and has the right name: only who can write it tells it from ours."""
+    TINY.load()
+    assert len(runs) == 1
+    for name in ("here", "there"):
+        planted = folder / name / TINY.file_name
+        planted.parent.mkdir(exist_ok=True)
+        planted.write_bytes(hashlib.sha256(made).digest() + made)
+        assert TINY.is_ready
+        planted.chmod(0o666)
+    assert not is_kept(monkeypatch)
+    for name in ("here", "there"):
+        (folder / name / TINY.file_name).chmod(0o644)
+        (folder / name).chmod(0o777)
+    assert not is_kept(monkeypatch)
+    (folder / "there").chmod(0o755)
+    assert is_kept(monkeypatch)
+
+
+def is_kept(monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether a process that has just started finds it."""
+    monkeypatch.setattr(machine_code, "_LOADED", {})
+    return TINY.is_ready
 
 
 def test_sources_that_have_changed_since_the_process_began_are_not_compiled_for_it(tmp_path: Path) -> None:

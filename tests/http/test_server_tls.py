@@ -3,12 +3,14 @@
 import asyncio
 import socket
 import ssl
+from contextlib import AsyncExitStack
 
 import pytest
 import trustme
 from starlette.types import Receive, Scope, Send
 
-from tests.http.asked import Run, Slow, connected, listener_of, respond, served, text_app, until
+from quarterdeck.http.connection import HttpLimits
+from tests.http.asked import Client, Run, Slow, connected, listener_of, respond, served, text_app, until
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +52,27 @@ def test_a_handshake_that_is_not_over_does_not_outlive_the_server(run: Run, auth
             async with asyncio.timeout(5):  # less than a handshake may take
                 assert await server.stop(60) == 0
             assert await mute.rest() == b""
+
+    run(test())
+
+
+def test_a_handshake_counts_as_a_connection_that_waits(
+    run: Run, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quarterdeck.http.connections.PATIENCE_S", -1.0)
+
+    async def test() -> None:
+        ours, _ = contexts(authority)
+        limits = HttpLimits(connections_of_address=2)
+        async with served(text_app("aye"), ours, limits) as server, AsyncExitStack() as stack:
+            table = server.room.table
+            mute: list[Client] = []
+            for number in range(1, 4):
+                mute.append(await stack.enter_async_context(connected(server)))
+                await until(lambda number=number: len(table) + table.refused == number)
+                await asyncio.sleep(0)  # a handshake that is broken off must have begun
+            assert await mute[0].rest() == b""
+            assert (len(table), table.refused) == (2, 1)
 
     run(test())
 

@@ -14,6 +14,7 @@ from quarterdeck.core.workcoord.policies import LEAF
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
 from quarterdeck.crew.artifacts.spool import ArtifactSpool
 from quarterdeck.crew.executors import Executors
+from quarterdeck.crew.process.memory_budget import MemoryBudget
 from quarterdeck.metrics.catalog import Catalog
 from quarterdeck.metrics.executor import LeafExecutor
 from quarterdeck.metrics.planning import ShardWork, divide, selections_of
@@ -54,12 +55,14 @@ class LeafWorker:
         self.cache.recover()
         self.spool.recover()
         self.store = Store.at(self.folder / "lake")
+        self.budget_of_leaves = MemoryBudget()
         self.leaves = LeafExecutor(
             self.cache,
             self.spool,
             threads=1,
             shelf_bytes=1 << 28,
             memory_bytes=1 << 30,
+            budget=self.budget_of_leaves,
             on_query=lambda attempt, seconds, outcome: self.outcomes.append(outcome),
         )
         self.executors = Executors({WorkKind.LEAF: self.leaves}, slots=1)

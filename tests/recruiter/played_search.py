@@ -8,12 +8,14 @@ from typing import Any
 import pyarrow  # pyright: ignore[reportMissingTypeStubs]
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
-from quarterdeck.engines.duckdb_scan import StopSignal
+from quarterdeck.engines.stop_signal import StopSignal
 from quarterdeck.recruiter.engine.pieces import OpenPiece
 from quarterdeck.recruiter.model import ChunkReport, FileProblem, SearchSpec
 from quarterdeck.recruiter.ports import RecordBatch
 
 _arrow: Any = pyarrow
+SCHEMA: Any = _arrow.schema({"time_us": _arrow.int64(), "pos": _arrow.int64(), "line": _arrow.string()})
+"""Of records, as a plain search finds them."""
 
 
 class PlayedSearcher:
@@ -48,7 +50,7 @@ class PlayedSearcher:
         woken = threading.Event()
         try:
             with stop.on_cancel(woken.set):
-                yield PlayedRows(self, int(spec.query), stop, woken)
+                yield PlayedRows(self, int(spec.query), pieces, stop, woken)
         finally:
             with self._lock:
                 self.running -= 1
@@ -56,10 +58,18 @@ class PlayedSearcher:
 
 
 class PlayedRows:
-    def __init__(self, searcher: PlayedSearcher, count: int, stop: StopSignal, woken: threading.Event) -> None:
+    def __init__(
+        self,
+        searcher: PlayedSearcher,
+        count: int,
+        pieces: Sequence[OpenPiece],
+        stop: StopSignal,
+        woken: threading.Event,
+    ) -> None:
         self.scanned_bytes = 0
         self._searcher = searcher
         self._count = count
+        self._pieces = pieces
         self._stop = stop
         self._woken = woken
 
@@ -68,7 +78,7 @@ class PlayedRows:
             if number == 1:
                 self._hold()
             self.scanned_bytes += 10
-            yield _arrow.record_batch({"v": [f"{self._searcher.row}{number}"]})
+            yield _arrow.record_batch([[None], [number], [f"{self._searcher.row}{number}"]], SCHEMA)
 
     def _hold(self) -> None:
         self._searcher.held.set()
@@ -81,7 +91,8 @@ class PlayedRows:
 
     @property
     def report(self) -> ChunkReport:
-        return ChunkReport(self.scanned_bytes, self._count, self._searcher.problems, frozenset({"seen"}))
+        size_bytes = sum(each.piece.length_bytes for each in self._pieces)
+        return ChunkReport(size_bytes, self._count, self._searcher.problems, frozenset({"f"}), len(self._pieces))
 
 
 class PlayedGatherer:
@@ -95,7 +106,7 @@ class PlayedGatherer:
 
     def add(self, chunk: int, batches: Iterable[RecordBatch]) -> Iterator[bytes]:
         for batch in batches:
-            yield "".join(f"{value}\n" for value in batch.to_pydict()["v"]).encode()
+            yield "".join(f"{value}\n" for value in batch.to_pydict()["line"]).encode()
 
     def finish(self, stop: StopSignal) -> Iterator[bytes]:
         yield b"finished\n"

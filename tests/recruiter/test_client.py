@@ -5,6 +5,7 @@ import json
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,24 +20,40 @@ from quarterdeck.http.errors import rendered
 from quarterdeck.recruiter import client as client_module
 from quarterdeck.recruiter.chunk_request import decode_chunk
 from quarterdeck.recruiter.client import HttpRecruiting, HttpRegistry, HttpSearchWorkers
-from quarterdeck.recruiter.frames import encode_error, encode_progress, encode_report, encode_rows
-from quarterdeck.recruiter.model import Chunk, ChunkReport, Directive, FileKind, Offer, Piece, Recruited, SearchSpec
+from quarterdeck.recruiter.frames import RowFrames, encode_error, encode_progress, encode_report
+from quarterdeck.recruiter.model import (
+    Chunk,
+    ChunkReport,
+    Directive,
+    FileKind,
+    FileProblem,
+    Offer,
+    Piece,
+    Recruited,
+    SearchSpec,
+)
 from quarterdeck.recruiter.ports import (
     ChunkAnswer,
     Registered,
     RegistrationFailedError,
+    WorkerBrokeProtocolError,
     WorkerLostError,
     WorkerNotReachedError,
 )
 from quarterdeck.recruiter.stored_rows import RowLimits, disk_bytes_of, memory_bytes_of
 from tests.http.asked import served, until
 from tests.ports import dead_port
+from tests.recruiter.played_search import SCHEMA
 
 _arrow: Any = pyarrow
 CHUNK = Chunk(0, (Piece("/a", FileKind.NDJSON, 10, "v", 0, 10),))
-REPORT = ChunkReport(10, 2)
-ROWS = _arrow.record_batch({"v": [1, 2]})
-WHOLE = encode_progress(5) + b"".join(encode_rows([ROWS])) + encode_report(REPORT)
+REPORT = ChunkReport(10, 2, pieces=1)
+ROWS = _arrow.record_batch([[None, None], [1, 2], ["a", "b"]], SCHEMA)
+_frames = RowFrames()
+FRAMES = b"".join(_frames.of([ROWS]))
+SENT = _frames.sent
+NOTHING = RowFrames().sent
+WHOLE = encode_progress(5) + FRAMES + encode_report(REPORT, SENT)
 
 
 class Asked:
@@ -139,7 +156,7 @@ async def nobody() -> AsyncGenerator[str]:
 
 @asynccontextmanager
 async def registry() -> AsyncGenerator[HttpRegistry]:
-    one = HttpRegistry(token="secret")
+    one = HttpRegistry(authorize=lambda _: "Bearer secret")
     try:
         yield one
     finally:
@@ -179,9 +196,11 @@ def test_a_recruiter_need_not_say_more_than_its_directive(document: object, expe
 @pytest.mark.parametrize(
     "behave, why",
     [
-        (answers({"directive": "dance"}), "nobody knows: 'dance'"),
-        (answers([]), "no document"),
-        (answers(b"{"), "no JSON"),
+        (answers({"directive": "dance"}), "directive is 'dance'"),
+        (answers([]), "should be an object"),
+        (answers(b"{"), "Invalid JSON"),
+        (answers(b"[" * 100_000), "cannot be understood"),
+        (answers({"directive": "reserved", "reservation": "x\r\ny"}), "should match pattern"),
         (answers({"error": "x"}, 409), "answered 409"),
         (answers(b"x", 500), "answered 500: x"),
         (cut, "closed by the peer"),
@@ -309,7 +328,49 @@ def test_all_that_a_recruiter_says_of_a_worker_is_known() -> None:
 def test_a_reservation_that_would_write_headers_of_its_own_is_refused() -> None:
     found, _, troubles = recruit(9, answers({"workers": [{"addr": "a:1", "reservation": "x\r\nY: 1"}]}), pool("b"))
     assert found == {"b:1"}
-    assert "does not fit into a header" in troubles[0]
+    assert "reservation" in troubles[0]
+
+
+@pytest.mark.parametrize(
+    "worker",
+    [
+        {"addr": "a:1/elsewhere"},
+        {"addr": "somebody@a:1"},
+        {"addr": "a"},
+        {"addr": "a:70000"},
+        {"addr": "http://a:1"},
+        {"addr": "a:1", "slots": 0},
+        {"addr": "a:1", "slots": 10**9},
+        {"addr": "a:1", "slots": "4"},
+        {"addr": "a:1", "node": ["n"]},
+        {"addr": 5},
+        "a:1",
+    ],
+)
+def test_a_worker_that_cannot_be_one_is_not_believed_and_the_next_recruiter_is_asked(worker: Any) -> None:
+    found, _, troubles = recruit(9, answers({"workers": [worker, {"addr": "c:1"}]}), pool("b"))
+    assert found == {"b:1"}
+    assert "cannot be understood" in troubles[0]
+
+
+def test_a_recruiter_that_gives_more_than_was_asked_for_is_not_believed() -> None:
+    """Whom it gave too many would be released, which is a call, too."""
+    found, _, troubles = recruit(2, answers({"workers": [{"addr": f"a:{port}"} for port in range(1, 9)]}), pool("b"))
+    assert found == {"b:1"}
+    assert "it gave 8 workers, and was asked for 2" in troubles[0]
+
+
+@pytest.mark.parametrize("addr", ["127.0.0.1:{port}/x", "x@127.0.0.1:{port}", "127.0.0.1:{port}?"])
+def test_what_is_no_address_of_a_worker_is_never_called(addr: str) -> None:
+    async def run() -> int:
+        async with peer(answers(b"", 204)) as there, search_workers() as workers:
+            worker = Recruited(addr.format(port=there.worker.addr.rpartition(":")[2]), "n", 1, "r")
+            await workers.release(worker)
+            with pytest.raises(WorkerNotReachedError, match="is no address"):
+                await workers.search(worker, SearchSpec("x", 1), CHUNK, ask_about=(), on_progress=lambda _: None)
+            return len(there.asked)
+
+    assert asyncio.run(run()) == 0
 
 
 # Searching
@@ -317,7 +378,7 @@ def test_a_reservation_that_would_write_headers_of_its_own_is_refused() -> None:
 
 @asynccontextmanager
 async def search_workers(rows: RowLimits | None = None) -> AsyncGenerator[HttpSearchWorkers]:
-    one = HttpSearchWorkers(token="secret", rows=rows)
+    one = HttpSearchWorkers(authorize=lambda _: "Bearer secret", rows=rows)
     try:
         yield one
     finally:
@@ -372,9 +433,10 @@ FULL = QuarterdeckError(ErrorCode.UNAVAILABLE, "no", "the store is away", "later
     "behave, why",
     [
         (cut, "closed by the peer"),
-        (answers(WHOLE[: -len(encode_report(REPORT))]), "ended without a report"),
+        (answers(WHOLE[: -len(encode_report(REPORT, SENT))]), "ended without a report"),
         (answers(b""), "ended without a report"),
         (answers(WHOLE + encode_progress(1)), "after the report"),
+        (answers(WHOLE + b"\x00"), "after the report"),
         (answers(b"\xff\xff\xff\xff\x01"), "a frame of"),
         (answers(rendered(FULL), 503), "answered 503: no: the store is away"),
         (answers(encode_error(FULL)), "the store is away"),
@@ -385,6 +447,29 @@ def test_a_worker_that_does_not_finish_is_lost(behave: Behaviour, why: str) -> N
     with pytest.raises(WorkerLostError, match=why) as lost:
         search(behave)
     assert not isinstance(lost.value, WorkerNotReachedError)
+
+
+def rows_of(*texts: str) -> bytes:
+    return b"".join(RowFrames().of([_arrow.record_batch([[None] * len(texts), [1] * len(texts), texts], SCHEMA)]))
+
+
+@pytest.mark.parametrize(
+    "answer, why",
+    [
+        (encode_report(ChunkReport(0, 0), NOTHING), "0 pieces with 0 bytes were searched, of 1 with 10 bytes"),
+        (encode_report(ChunkReport(10, 0, pieces=1), SENT), "what came is"),
+        (FRAMES + encode_report(replace(REPORT, matches=1), SENT), "the rows stand for 2 records"),
+        (FRAMES + FRAMES + encode_report(REPORT, SENT), "what came is"),
+        (rows_of("a", "c") + encode_report(REPORT, SENT), "what came is"),
+        (FRAMES + encode_report(replace(REPORT, problems=(FileProblem("/b", "no"),)), SENT), "not in the chunk"),
+        (FRAMES[:-20] + bytes(20) + encode_report(REPORT, SENT), "not those that were hashed"),
+        (b"".join(RowFrames().of([_arrow.record_batch({"v": [1]})])), "not those of this search"),
+        (b"\x02\x00\x00\x00\x02[]", "progress that cannot be read"),
+    ],
+)
+def test_an_answer_that_does_not_add_up_is_a_broken_protocol(answer: bytes, why: str) -> None:
+    with pytest.raises(WorkerBrokeProtocolError, match=why):
+        search(answers(answer))
 
 
 @pytest.mark.parametrize("status", [404, 409])

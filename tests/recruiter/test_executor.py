@@ -67,9 +67,9 @@ def test_a_chunk_is_searched_to_its_end(run: Looped) -> None:
     async def test(s: Scene) -> None:
         await s.executor.warm_up()
         answer = await s.search(3)
-        assert [batch.to_pydict()["v"] for batch in answer.batches] == [["x0"], ["x1"], ["x2"]]
+        assert [batch.to_pydict()["line"] for batch in answer.batches] == [["x0"], ["x1"], ["x2"]]
         assert disk_bytes_of(answer.batches) > 0, "rows beyond the limit wait on disk"
-        assert answer.report == ChunkReport(30, 3, (), frozenset({"seen"}))
+        assert answer.report == ChunkReport(3, 3, (), frozenset({"f"}), 1)
         assert s.searcher.asked == [(SearchSpec("3", 1), [s.piece.url], ("f",))]
 
     run(test, 2)

@@ -7,27 +7,28 @@ import pyarrow  # pyright: ignore[reportMissingTypeStubs]
 import pytest
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
-from quarterdeck.recruiter import frames
+from quarterdeck.recruiter import row_payloads
 from quarterdeck.recruiter.frames import (
     Frame,
     FrameDecoder,
     FrameError,
     FrameKind,
+    RowFrames,
     decode_error,
     decode_progress,
     decode_report,
-    decode_rows,
     encode_error,
     encode_progress,
     encode_report,
-    encode_rows,
 )
-from quarterdeck.recruiter.model import ChunkReport, FileProblem
+from quarterdeck.recruiter.model import ChunkReport, FileProblem, Sent
+from quarterdeck.recruiter.row_payloads import read_rows
 
 _arrow: Any = pyarrow
 REPORT = ChunkReport(
-    10**12, 7, (FileProblem("/a\u00e9", "no\nsuch", 3), FileProblem("s3://b/c", "gone")), frozenset("xy")
+    10**12, 7, (FileProblem("/a\u00e9", "no\nsuch", 3), FileProblem("s3://b/c", "gone")), frozenset("xy"), 5
 )
+SENT = Sent(3, 2**40, 2**50, "0123456789abcdef" * 2)
 
 
 def rows(*values: object, name: str = "v") -> Any:
@@ -42,12 +43,12 @@ def decoded(data: bytes, piece_bytes: int = 1 << 30) -> list[Frame]:
 @pytest.mark.parametrize("piece_bytes", [1, 2, 3, 5, 7, 64, 1 << 20])
 def test_frames_come_out_as_they_went_in_whatever_the_pieces(piece_bytes: int) -> None:
     batch = rows(*range(1000))
-    data = encode_progress(5) + b"".join(encode_rows([batch])) + encode_report(REPORT)
+    data = encode_progress(5) + b"".join(RowFrames().of([batch])) + encode_report(REPORT, SENT)
     progress, some_rows, report = decoded(data, piece_bytes)
     assert (progress.kind, decode_progress(progress.payload)) == (FrameKind.PROGRESS, 5)
     assert some_rows.kind is FrameKind.ROWS
-    assert decode_rows(some_rows.payload)[0].equals(batch)
-    assert (report.kind, decode_report(report.payload)) == (FrameKind.REPORT, REPORT)
+    assert next(read_rows(some_rows.payload)).equals(batch)
+    assert (report.kind, decode_report(report.payload)) == (FrameKind.REPORT, (REPORT, SENT))
 
 
 def test_an_error_keeps_its_code_and_words() -> None:
@@ -65,7 +66,7 @@ def test_the_wire_is_as_it_is_written_down() -> None:
 
 
 def frames_of(*batches: Any) -> list[Frame]:
-    return decoded(b"".join(encode_rows(batches)))
+    return decoded(b"".join(RowFrames().of(batches)))
 
 
 def test_no_rows_are_no_frame() -> None:
@@ -75,7 +76,7 @@ def test_no_rows_are_no_frame() -> None:
 def test_small_batches_go_together() -> None:
     batches = [rows(number) for number in range(100)]
     (frame,) = frames_of(*batches)
-    assert [batch.to_pydict() for batch in decode_rows(frame.payload)] == [{"v": [number]} for number in range(100)]
+    assert [batch.to_pydict() for batch in read_rows(frame.payload)] == [{"v": [number]} for number in range(100)]
 
 
 def test_batches_of_different_columns_do_not() -> None:
@@ -88,14 +89,18 @@ def test_a_large_batch_goes_in_parts_and_stays_in_order() -> None:
     found = frames_of(batch)
     assert 4 <= len(found) <= 8
     assert max(len(frame.payload) for frame in found) < 5_000_000
-    table = _arrow.Table.from_batches([part for frame in found for part in decode_rows(frame.payload)])
+    table = _arrow.Table.from_batches([part for frame in found for part in read_rows(frame.payload)])
     assert table.equals(_arrow.Table.from_batches([batch]))
 
 
 def test_a_row_that_no_frame_can_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frames, "LARGEST_FRAME_BYTES", 10_000)
-    with pytest.raises(QuarterdeckError, match="one of its rows takes"):
-        list(encode_rows([rows(random.Random(1).randbytes(20_000))]))
+    for limit, row in (("PAYLOAD", random.Random(1).randbytes(20_000)), ("ROW", bytes(20_000))):
+        with monkeypatch.context() as patched:
+            patched.setattr(
+                row_payloads, "LARGEST_PAYLOAD_BYTES" if limit == "PAYLOAD" else "_LARGEST_ROW_BYTES", 10_000
+            )
+            with pytest.raises(QuarterdeckError, match="one of its rows takes"):
+                list(RowFrames().of([rows(row)]))
 
 
 def test_buffers_are_compressed() -> None:
@@ -116,21 +121,46 @@ def test_a_kind_that_nobody_knows_is_refused() -> None:
         list(FrameDecoder().feed(b"\x00\x00\x00\x00\x09"))
 
 
-@pytest.mark.parametrize("payload", [b"", b"[]", b"{}", b'{"scanned_bytes":"x"}', b"\xff", b"null"])
+@pytest.mark.parametrize(
+    "number", ["-1", "1.0", "1e3", "true", "null", "NaN", "Infinity", '"7"', "9223372036854775808", "9" * 5000, "[7]"]
+)
+def test_a_count_is_a_whole_number_that_may_be(number: str) -> None:
+    with pytest.raises(FrameError, match="progress that cannot be read"):
+        decode_progress(b'{"scanned_bytes":%b}' % number.encode())
+
+
+def test_words_for_people_are_cut_and_made_text() -> None:
+    problem = FileProblem("/a", "\udcff" + "x" * 10_000)
+    (frame,) = decoded(encode_report(ChunkReport(0, 0, (problem,)), SENT))
+    (told,) = decode_report(frame.payload)[0].problems
+    assert (told.why[:10], len(told.why)) == ("\\udcffxxxx", 4000)
+    error = QuarterdeckError(ErrorCode.INTERNAL, "\udcff", "y" * 2_000_000, "z")
+    (frame,) = decoded(encode_error(error))
+    assert decode_error(frame.payload).args == (ErrorCode.INTERNAL, "\\udcff", "y" * 4000, "z", False)
+
+
+def test_progress_has_no_room_for_more_than_progress() -> None:
+    with pytest.raises(FrameError, match="1,024 is the most"):
+        list(FrameDecoder().feed(b"\x01\x04\x00\x00\x02"))
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"scanned_bytes":"x"}',
+        b"\xff",
+        b"null",
+        b"[" * 100_000,
+        b'{"error":' * 50_000,
+        b'{"error":{"code":[],"what":"","why":"","next_step":"","retryable":false}}',
+        b'{"error":{"code":"internal","what":"","why":"","next_step":"","retryable":1}}',
+        b'{"error":{"code":"internal","what":"\\ud800","why":"","next_step":"","retryable":true}}',
+    ],
+)
 def test_documents_that_cannot_be_read_are_refused(payload: bytes) -> None:
     for decode in (decode_progress, decode_report, decode_error):
         with pytest.raises(FrameError):
             decode(payload)
-
-
-@pytest.mark.parametrize("kept", [0, 1, 100, 1000])
-def test_rows_that_were_cut_off_are_refused(kept: int) -> None:
-    (frame,) = frames_of(rows(*range(1000)))
-    with pytest.raises(FrameError, match="rows that cannot be read"):
-        decode_rows(frame.payload[:kept])
-
-
-def test_rows_that_were_damaged_are_refused() -> None:
-    (frame,) = frames_of(rows(*range(1000)))
-    with pytest.raises(FrameError, match="rows that cannot be read"):
-        decode_rows(frame.payload[:40] + bytes(100) + frame.payload[140:])

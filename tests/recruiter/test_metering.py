@@ -2,6 +2,7 @@
 
 import asyncio
 
+from quarterdeck.http.stalls import StallFigures
 from quarterdeck.recruiter.machine.pool import NodeFigures, PoolFigures
 from quarterdeck.recruiter.metering import RecruiterMeter, measured, scaling
 from quarterdeck.recruiter.service import RecruiterService
@@ -41,7 +42,9 @@ async def test_a_worker_that_is_given_away_tells_how_long_it_had_waited() -> Non
 
 def test_figures_stand_under_the_right_names() -> None:
     registry = new_registry()
-    RecruiterMetrics(registry).read_figures_from(lambda: measured(FIGURES, {Rejection.HTTP_TOKEN: 12}))
+    RecruiterMetrics(registry).read_figures_from(
+        lambda: measured(FIGURES, {Rejection.HTTP_TOKEN: 12}, {"/recruiter/recruit": StallFigures(13, 14.5)})
+    )
     prefix = "quarterdeck_recruiter"
     assert value(registry, f"{prefix}_free_workers") == 1
     assert value(registry, f"{prefix}_nodes") == 2
@@ -55,6 +58,8 @@ def test_figures_stand_under_the_right_names() -> None:
     assert value(registry, f"{prefix}_node_free_workers", node="n1") == 9
     assert value(registry, f"{prefix}_node_workers_granted_total", node="n2") == 11
     assert value(registry, f"{prefix}_callers_rejected_total", reason="http_token") == 12
+    assert value(registry, f"{prefix}_event_loop_stalls_total", route="/recruiter/recruit") == 13
+    assert value(registry, f"{prefix}_event_loop_stall_seconds_total", route="/recruiter/recruit") == 14.5
 
 
 def test_an_autoscaler_gets_flat_numbers() -> None:

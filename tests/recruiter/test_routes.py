@@ -10,9 +10,9 @@ import pytest
 import uvloop
 
 from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds
-from quarterdeck.crew.process.guard import Guard
 from quarterdeck.crew.process.pages import application
 from quarterdeck.http.body_limit import LIMIT_BYTES
+from quarterdeck.http.gate import GateRules
 from quarterdeck.http.monitor import MonitorSources
 from quarterdeck.http.server import HttpServer
 from quarterdeck.recruiter.routes import RecruiterRoute, recruiter_router
@@ -21,8 +21,9 @@ from quarterdeck.security.tokens import SharedToken
 from tests.http.asked import Answer, Client, Run, connected, served, until
 
 TOKEN = "correct-horse-battery"
-OPEN = Guard(tls=None, token=None, insecure=False)
-GUARDED = Guard(tls=None, token=SharedToken.from_text(TOKEN), insecure=False)
+JSON = "Host: here\r\nContent-Type: application/json\r\n"
+OPEN = GateRules(None, is_on_loopback=True, names=frozenset({"here"}))
+GUARDED = GateRules(SharedToken.from_text(TOKEN).matches, is_on_loopback=False)
 WORKER = {"addr": "10.0.0.7:4000", "node_name": "rack1", "timeout": 60_000}
 
 
@@ -47,7 +48,12 @@ class Scene:
         """Sends it; the answer is the client's to wait for."""
         client = await self.client()
         body = document if isinstance(document, bytes) else json.dumps(document).encode()
-        lines = [f"POST {path} HTTP/1.1", "Host: here", f"Content-Length: {len(body)}"]
+        lines = [
+            f"POST {path} HTTP/1.1",
+            "Host: here",
+            "Content-Type: application/json",
+            f"Content-Length: {len(body)}",
+        ]
         lines += [f"{name}: {value}" for name, value in headers.items()]
         client.send("\r\n".join([*lines, "", ""]).encode() + body)
         return client
@@ -69,7 +75,7 @@ class Scene:
 
 
 @asynccontextmanager
-async def recruiting(guard: Guard = OPEN, *, raw: bool = True) -> AsyncGenerator[Scene]:
+async def recruiting(guard: GateRules = OPEN, *, raw: bool = True) -> AsyncGenerator[Scene]:
     service = RecruiterService(MonotonicClock(), RandomIds())
     route = RecruiterRoute(service)
     sources = MonitorSources({}, lambda: (), lambda accept: (b"", "text/plain"), dict)
@@ -124,7 +130,7 @@ def test_a_poll_whose_time_is_over_is_told_to_register_again_and_can_do_so_on_it
     async def test() -> None:
         async with recruiting() as scene:
             body = json.dumps({**WORKER, "timeout": 1}).encode()
-            head = f"POST /recruiter/register HTTP/1.1\r\nHost: here\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+            head = f"POST /recruiter/register HTTP/1.1\r\n{JSON}Content-Length: {len(body)}\r\n\r\n".encode()
             client = await scene.client()
             for _ in range(3):
                 client.send(head + body)
@@ -288,7 +294,7 @@ def test_a_body_that_is_too_large_is_refused(run: Run) -> None:
         async with recruiting() as scene:
             client = await scene.client()
             client.send(
-                f"POST /recruiter/register HTTP/1.1\r\nHost: here\r\nContent-Length: {LIMIT_BYTES + 1}\r\n\r\n".encode()
+                f"POST /recruiter/register HTTP/1.1\r\n{JSON}Content-Length: {LIMIT_BYTES + 1}\r\n\r\n".encode()
             )
             assert (await client.answer()).status == 413
 
@@ -299,7 +305,7 @@ def test_a_client_that_goes_before_its_body_is_whole_has_registered_nothing(run:
     async def test() -> None:
         async with recruiting() as scene:
             client = await scene.client()
-            client.send(b"POST /recruiter/register HTTP/1.1\r\nHost: here\r\nContent-Length: 50\r\n\r\n{")
+            client.send(f"POST /recruiter/register HTTP/1.1\r\n{JSON}Content-Length: 50\r\n\r\n{{".encode())
             await client.close()
             assert (await scene.get("/recruiter/stats")).json["registered"] == 0
 

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,7 @@ import pyarrow as _pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has n
 import pytest
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
-from quarterdeck.recruiter import stored_rows
-from quarterdeck.recruiter.frames import FrameError, row_payloads
+from quarterdeck.recruiter.row_payloads import RowPayloads, RowsError, checked_rows
 from quarterdeck.recruiter.stored_rows import RowLimits, StoredRows, disk_bytes_of, memory_bytes_of
 
 arrow: Any = _pyarrow
@@ -24,12 +24,16 @@ def batch(number: int) -> Any:
 
 
 def payload(number: int) -> bytes:
-    (made,) = row_payloads([batch(number)])
+    (made,) = RowPayloads().of([batch(number)])
     return made
 
 
-def stored(limits: RowLimits, count: int) -> StoredRows:
-    rows = StoredRows(limits)
+def check(sent: bytes) -> None:
+    checked_rows(sent, batch(0).schema)
+
+
+def stored(limits: RowLimits, count: int, look: Callable[[bytes], None] | None = None) -> StoredRows:
+    rows = StoredRows(limits, look)
 
     async def fill() -> None:
         for number in range(count):
@@ -89,22 +93,33 @@ def test_a_disk_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("memory_bytes", [0, 2**30])
 def test_what_are_no_rows_is_noticed_when_it_comes(tmp_path: Path, memory_bytes: int) -> None:
-    rows = StoredRows(RowLimits(tmp_path, memory_bytes))
-    with pytest.raises(FrameError):
+    rows = StoredRows(RowLimits(tmp_path, memory_bytes), check)
+    with pytest.raises(RowsError):
         asyncio.run(rows.add(payload(1)[:-50]))
 
 
-def test_what_takes_long_is_done_in_a_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_takes_long_is_done_in_a_thread(tmp_path: Path) -> None:
     threads: list[bool] = []
-    decode = stored_rows.decode_rows
 
-    def seen(data: bytes) -> list[Any]:
+    def seen(sent: bytes) -> None:
         threads.append(threading.current_thread() is not threading.main_thread())
-        return decode(data)
+        check(sent)
 
-    monkeypatch.setattr(stored_rows, "decode_rows", seen)
-    stored(RowLimits(tmp_path, 10_000), 3)
+    stored(RowLimits(tmp_path, 10_000), 3, seen)
     assert threads == [False, False, True]
+
+
+def test_a_file_that_does_not_hold_what_was_written_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = stored(RowLimits(tmp_path, 0), 3)
+    read = os.pread
+
+    def damaged(descriptor: int, length: int, place: int) -> bytes:
+        found = read(descriptor, length, place)
+        return found[:500] + bytes([found[500] ^ 1]) + found[501:]
+
+    monkeypatch.setattr(os, "pread", damaged)
+    with pytest.raises(QuarterdeckError, match="does not hold what was written"):
+        numbers(rows)
 
 
 def test_batches_in_memory_take_what_they_take() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import random
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -172,8 +173,8 @@ def test_a_root_gets_the_rows_and_the_report_of_its_chunk(run: Looped) -> None:
         await s.reserved()
         for _ in range(3):
             answer = await s.search("3")
-            assert [batch.to_pydict()["v"] for batch in answer.batches] == [["x0"], ["x1"], ["x2"]]
-            assert answer.report == ChunkReport(30, 3, (), frozenset({"seen"}))
+            assert [batch.to_pydict()["line"] for batch in answer.batches] == [["x0"], ["x1"], ["x2"]]
+            assert answer.report == ChunkReport(3, 3, (), frozenset({"f"}), 1)
         assert s.searcher.asked[0] == (SearchSpec("3", 5), [str(s.file)], ("f",))
         assert s.machine.counters["searches_done"] == 3
 
@@ -392,5 +393,29 @@ def test_a_query_that_cannot_be_understood_is_refused_with_its_place(
         status, text = await s.told(s.lines("a and\n| (("))
         assert status == 400
         assert "line 2" in text
+
+    run(test)
+
+
+@pytest.mark.parametrize("field", ["chunk_paths", "data_path"])
+@pytest.mark.parametrize("name", ["/logs/\ud800.log", "/logs/a\0b.log", "/" + "a" * 5000, "s3://lake/\udc80", "\ud800"])
+def test_a_chunk_that_nothing_can_be_called_is_refused_and_shown_escaped(run: Looped, field: str, name: str) -> None:
+    async def test(s: Scene) -> None:
+        await s.reserved()
+        changed = {field: [name] if field == "chunk_paths" else name}
+        status, told = await s.told(s.lines() | changed)
+        assert status == 400
+        assert json.loads(told)["error"]["what"].isprintable()
+
+    run(test)
+
+
+def test_a_chunk_that_is_a_fifo_is_told_at_once(run: Looped) -> None:
+    async def test(s: Scene) -> None:
+        await s.reserved()
+        os.mkfifo(s.file.parent / "odd.log")
+        status, told = await s.told(s.lines() | {"chunk_paths": ["odd.log"]})
+        assert status < 500
+        assert "it is a FIFO" in told
 
     run(test)

@@ -73,7 +73,7 @@ class Held(FetchedArtifact):
 class Port:
     """The coordinator. It plays its own fetcher and its worker."""
 
-    def __init__(self, folder: Path, wait_limit_s: float, window: int) -> None:
+    def __init__(self, folder: Path, wait_limit_s: float, window: int, at_once: int, timeout_s: float) -> None:
         self.lake, self.spool = folder / "lake", folder / "spool"
         self.lake.mkdir()
         self.spool.mkdir()
@@ -94,7 +94,16 @@ class Port:
         )
         self.objects = ObjectStores()
         bounds = Window(max_works=window, max_bytes=1024 * 1024)
-        self.service = ScanService(self.driver, self.objects, ids, window=bounds, wait_limit_s=wait_limit_s)
+        self.service = ScanService(
+            self.driver,
+            self.objects,
+            ids,
+            clock=MonotonicClock(),
+            window=bounds,
+            wait_limit_s=wait_limit_s,
+            at_once=at_once,
+            timeout_s=timeout_s,
+        )
         self.app = FastAPI()
         self.app.include_router(scan_router(self.service))
         add_error_handlers(self.app)
@@ -221,10 +230,16 @@ class Client:
 
 @asynccontextmanager
 async def port(
-    folder: Path, *, with_worker: bool = True, wait_limit_s: float = 60.0, window: int = 4
+    folder: Path,
+    *,
+    with_worker: bool = True,
+    wait_limit_s: float = 60.0,
+    window: int = 4,
+    at_once: int = 8,
+    timeout_s: float = 1_000_000.0,
 ) -> AsyncGenerator[Port]:
     """Runs until the end of the block. Then there is no query, and every result was released."""
-    made = Port(folder, wait_limit_s, window)
+    made = Port(folder, wait_limit_s, window, at_once, timeout_s)
     running = [asyncio.create_task(made.driver.run())]
     if with_worker:
         running += [asyncio.create_task(made.driver.serve(made.link)), asyncio.create_task(made.work())]

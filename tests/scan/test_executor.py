@@ -3,7 +3,6 @@
 import asyncio
 import io
 import random
-import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
@@ -27,25 +26,29 @@ from quarterdeck.core.workcoord.model import (
 from quarterdeck.crew.artifacts.spool import ArtifactSpool
 from quarterdeck.crew.executors import Executors
 from quarterdeck.crew.ports import ExecutionFailedError
-from quarterdeck.engines.duckdb_scan import DuckDbScanner
+from quarterdeck.engines.contained_scan import ContainedScanner
+from quarterdeck.engines.limits import EngineLimits
 from quarterdeck.scan.executor import ScanExecutor
 from quarterdeck.scan.model import ScanTask, encode_task
 from quarterdeck.stores.disk import DiskBudget, DiskLimits, Owner
 from quarterdeck.stores.objects import ObjectRef, ObjectStores
 from quarterdeck.stores.parquet_cache import ParquetCache
 from quarterdeck.stores.shelf import Entry, Standing
+from tests.engines import odd_engine
 from tests.engines.lake import overwrite, write_parquet
+from tests.leaks import no_leaks
 
 MIB = 1024 * 1024
 _PATIENCE_S = 60.0
+LIMITS = EngineLimits(threads=2, memory_limit_bytes=64 * MIB, idle_databases=2)
 BILLIONS = "SELECT count(*) AS n FROM files a, range(10000000) b WHERE a.v * b.range % 7 = 3"
 ENDLESS_ROWS = "SELECT a.v + b.range AS n, hash(b.range) AS h FROM files a, range(10000000000) b"
 
 _pq: Any = pyarrow.parquet
 
 
-def attempt_of(number: int) -> AttemptId:
-    return AttemptId(WorkKey(QueryId("q"), LeafId("l"), WorkId(f"w{number}")), 1)
+def attempt_of(number: int, attempt: int = 1) -> AttemptId:
+    return AttemptId(WorkKey(QueryId("q"), LeafId("l"), WorkId(f"w{number}")), attempt)
 
 
 def spec_of(number: int, payload: bytes) -> WorkSpec:
@@ -56,7 +59,7 @@ class Worker:
     """What a worker needs for scans, in a folder. What it reads is copied into the cache, what it writes is a file."""
 
     def __init__(
-        self, folder: Path, scanner: DuckDbScanner, *, limit_bytes: int = 256 * MIB, memory_limit_bytes: int = 0
+        self, folder: Path, scanner: ContainedScanner, *, limit_bytes: int = 256 * MIB, memory_limit_bytes: int = 0
     ) -> None:
         self.lake = folder / "lake"
         self.lake.mkdir()
@@ -79,8 +82,9 @@ class Worker:
     async def scan(self, sql: str, *files: ObjectRef, number: int = 1, **options: Any) -> Artifact:
         return await self.scan_payload(encode_task(ScanTask(sql, files, **options)), number)
 
-    async def scan_payload(self, payload: bytes, number: int = 1) -> Artifact:
-        return await self.executors.execute(attempt_of(number), spec_of(number, payload), lambda fraction: None)
+    async def scan_payload(self, payload: bytes, number: int = 1, attempt: int = 1) -> Artifact:
+        spec = spec_of(number, payload)
+        return await self.executors.execute(attempt_of(number, attempt), spec, lambda fraction: None)
 
     async def files(self, count: int = 3) -> list[ObjectRef]:
         for number in range(count):
@@ -117,15 +121,16 @@ class Worker:
 
 
 @pytest.fixture(scope="module")
-def scanner() -> Iterator[DuckDbScanner]:
-    scanner = DuckDbScanner(threads=2, memory_limit_bytes=64 * MIB)
+def scanner() -> Iterator[ContainedScanner]:
+    # With much patience: a process that is replaced would count as left behind.
+    scanner = ContainedScanner(LIMITS, at_once=4, patience_s=_PATIENCE_S)
     scanner.warm_up()
     yield scanner
     scanner.close()
 
 
 @pytest.fixture
-def worker(tmp_path: Path, scanner: DuckDbScanner) -> Worker:
+def worker(tmp_path: Path, scanner: ContainedScanner) -> Worker:
     return Worker(tmp_path, scanner)
 
 
@@ -279,7 +284,9 @@ def test_a_file_that_is_gone_is_named_and_the_others_are_let_go(worker: Worker) 
     play(worker, scene)
 
 
-def test_a_full_disk_may_be_better_elsewhere_and_nothing_is_left_on_it(tmp_path: Path, scanner: DuckDbScanner) -> None:
+def test_a_full_disk_may_be_better_elsewhere_and_nothing_is_left_on_it(
+    tmp_path: Path, scanner: ContainedScanner
+) -> None:
     worker = Worker(tmp_path, scanner, limit_bytes=2 * MIB)
 
     async def scene() -> None:
@@ -332,7 +339,7 @@ def test_a_heavy_scan_stops_soon_after_its_cancel_and_leaves_nothing(worker: Wor
 
 
 def test_two_hundred_cancels_at_any_moment_leave_no_thread_file_pin_or_space(
-    tmp_path: Path, scanner: DuckDbScanner
+    tmp_path: Path, scanner: ContainedScanner
 ) -> None:
     worker = Worker(tmp_path, scanner, memory_limit_bytes=MIB)
     chance = random.Random(1)
@@ -368,22 +375,19 @@ def test_two_hundred_cancels_at_any_moment_leave_no_thread_file_pin_or_space(
         await worker.executors.drop(attempt_of(1000))
         worker.check_that_nothing_is_left()
 
-    threads = set(threading.enumerate())
-    play(worker, scene)
-    assert set(threading.enumerate()) <= threads
+    with no_leaks():
+        play(worker, scene)
     assert sum(ends.values()) == 200
     assert ends["canceled"] >= 20, "one in three would never end by itself"
 
 
-def test_warming_up_makes_what_the_first_scan_needs(tmp_path: Path) -> None:
-    scanner = DuckDbScanner(threads=1, memory_limit_bytes=64 * MIB)
+def test_warming_up_starts_the_processes_that_the_first_scans_need(tmp_path: Path) -> None:
+    scanner = ContainedScanner(LIMITS, at_once=2)
     worker = Worker(tmp_path, scanner)
 
     async def scene() -> None:
         await worker.executors.warm_up()
-        spare = scanner._sandboxes._spare  # pyright: ignore[reportPrivateUsage]
-        assert spare is not None
-        assert spare.done()
+        assert len(scanner.processes) == 2
 
     try:
         play(worker, scene)
@@ -397,3 +401,66 @@ def test_errors_of_the_cache_reach_the_asker_as_they_are(worker: Worker) -> None
         assert error.code == ErrorCode.INVALID_ARGUMENT
 
     play(worker, scene)
+
+
+# The engine's process
+
+
+@pytest.fixture
+def odd_worker(tmp_path: Path) -> Iterator[Worker]:
+    """Its engine does what no engine should, when it is asked to."""
+    scanner = ContainedScanner(LIMITS, at_once=2, engine=odd_engine.ENGINE)
+    yield Worker(tmp_path, scanner)
+    scanner.close()
+
+
+def test_an_engine_that_dies_fails_its_work_alone_which_another_worker_may_try(odd_worker: Worker) -> None:
+    async def scene() -> None:
+        files = await odd_worker.files()
+        beside = asyncio.create_task(odd_worker.scan("SELECT count(*) AS n FROM range(30000000)", number=1))
+        error = await failure_of(odd_worker.scan(odd_engine.CRASH, *files, number=2))
+        assert error.code == ErrorCode.UNAVAILABLE
+        assert error.retryable
+        assert error.culprit, "whoever gives out works learns that it was this one"
+        assert "the engine process ended by SIGSEGV while it ran this query" in error.message
+        assert odd_worker.rows(await beside) == [{"n": 30_000_000}]
+        artifact = await odd_worker.scan("SELECT sum(v) AS s FROM files", *files, number=3)
+        assert odd_worker.rows(artifact) == [{"s": 3 * 499_500}]
+        for number in (1, 3):
+            await odd_worker.executors.drop(attempt_of(number))
+        odd_worker.check_that_nothing_is_left()
+
+    play(odd_worker, scene)
+
+
+@pytest.mark.parametrize("sql", [odd_engine.DEAF, odd_engine.HOLD])
+def test_a_cancel_that_an_engine_does_not_obey_costs_its_process_and_not_the_slot(odd_worker: Worker, sql: str) -> None:
+    async def scene() -> None:
+        deaf = [asyncio.create_task(odd_worker.scan(sql, number=number)) for number in range(4)]  # all slots
+        await asyncio.sleep(0.05)
+        for task in deaf:
+            task.cancel()
+        await asyncio.wait(deaf)
+        assert all(task.cancelled() for task in deaf)
+        assert odd_worker.rows(await odd_worker.scan("SELECT 1 AS one", number=9)) == [{"one": 1}]
+        await odd_worker.executors.drop(attempt_of(9))
+        odd_worker.check_that_nothing_is_left()
+
+    play(odd_worker, scene)
+
+
+@pytest.mark.parametrize("count", [3_000, 20_000])
+def test_thousands_of_parentheses_never_reach_an_engine(tmp_path: Path, count: int) -> None:
+    scanner = ContainedScanner(LIMITS, at_once=1)
+    worker = Worker(tmp_path, scanner)
+
+    async def scene() -> None:
+        sql = f"SELECT 1 FROM {'(' * count}files{')' * count}"
+        error = await failure_of(worker.scan(sql, *await worker.files()))
+        assert error.code == ErrorCode.INVALID_ARGUMENT
+        assert not error.retryable
+        assert "deep within each other" in error.message
+        assert scanner.host_pid is None
+
+    play(worker, scene)
+    scanner.close()

@@ -74,7 +74,7 @@ def test_a_request_becomes_a_task_over_the_files_that_were_found() -> None:
     "sql, max_rows, why",
     [
         (" \n", None, "it has no SQL"),
-        ("x" * (MAX_SQL_CHARACTERS + 1), None, "100001 characters"),
+        ("x" * (MAX_SQL_CHARACTERS + 1), None, "100,001 characters"),
         ("SELECT 1", 0, "max_rows is 0"),
     ],
 )
@@ -82,3 +82,14 @@ def test_a_request_that_makes_no_sense_is_refused(sql: str, max_rows: int | None
     with pytest.raises(QuarterdeckError, match=why) as caught:
         ScanRequest(sql, max_rows=max_rows)
     assert caught.value.code is ErrorCode.INVALID_ARGUMENT
+
+
+@pytest.mark.parametrize("count", [3_000, 20_000])
+def test_sql_that_no_engine_should_read_is_refused_when_it_is_asked_for_and_when_it_arrives(count: int) -> None:
+    sql = "SELECT " + "(" * count + "1" + ")" * count
+    with pytest.raises(QuarterdeckError, match="more than 64 deep within each other") as asked:
+        ScanRequest(sql)
+    with pytest.raises(QuarterdeckError, match="more than 64 deep within each other") as arrived:
+        decode_task(changed(sql=sql))
+    assert asked.value.code is arrived.value.code is ErrorCode.INVALID_ARGUMENT
+    assert not arrived.value.retryable

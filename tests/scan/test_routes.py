@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import os
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,12 @@ import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 import pytest
 
 from quarterdeck.core.errors import ErrorCode
-from quarterdeck.core.workcoord.model import WorkError
+from quarterdeck.core.workcoord.messages import Register
+from quarterdeck.core.workcoord.model import WorkError, WorkerStatus
 from quarterdeck.http.errors import AnswerCutOffError
 from quarterdeck.scan import routes
 from quarterdeck.scan.formats import Format, Writer, make_writer
+from tests.crew.played import PlayedLink, worker_info
 from tests.http.asked import Answer, connected, served, until
 from tests.scan.scanned import NEVER, Client, Port, numbers, port
 
@@ -132,16 +136,100 @@ def test_what_was_asked_for_reaches_the_worker(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
-def test_the_header_says_whose_workers_do_it(tmp_path: Path) -> None:
+def test_the_header_says_whose_workers_do_it_and_the_crews_do_it_for_those_who_have_none(tmp_path: Path) -> None:
     async def scenario(port: Port) -> None:
         port.put(a=numbers(1))
         await port.ask()
+        answer = await port.ask_with({"X-Scope-OrgID": "acme"})
+        assert answer.status == 200
         assert port.tenants == {"default"}
-        answer = await port.ask_with({"X-Scope-OrgID": "acme"}, timeout_s=0.05)
-        assert error_of(answer) == (504, "deadline_exceeded")  # the worker is not one of theirs
         assert error_of(await port.ask_with({"X-Scope-OrgID": ""})) == (400, "invalid_argument")
 
     play(tmp_path, scenario)
+
+
+def test_a_tenant_with_workers_of_its_own_is_served_by_these_alone(tmp_path: Path) -> None:
+    async def scenario(port: Port) -> None:
+        port.put(a=numbers(1))
+        await port.ask()
+        link = PlayedLink("theirs")
+        serving = asyncio.create_task(port.driver.serve(link))
+        info = replace(worker_info("theirs"), tenant="acme")
+        link.say(Register(info, WorkerStatus(accepting_work=True)))
+        await until(lambda: len(port.machine.roster) == 2)
+        answer = await port.ask_with({"X-Scope-OrgID": "acme"}, timeout_s=0.05)
+        assert error_of(answer) == (504, "deadline_exceeded")  # theirs gives no credit, and others' are not asked
+        assert len(port.tasks) == 1
+        link.hang_up()
+        await serving
+
+    play(tmp_path, scenario)
+
+
+# In line
+
+
+def test_scans_beyond_those_that_may_run_wait_for_their_turn(tmp_path: Path) -> None:
+    async def scenario(port: Port) -> None:
+        port.put(a=NEVER)
+        first, second = (asyncio.create_task(port.ask(timeout_s=HOURS_S)) for _ in range(2))
+        await until(lambda: len(port.tasks) == 1 and port.service.admission.depth == 1)
+        port.made_of["a"] = numbers(1)
+        first.cancel()
+        await asyncio.wait([first])
+        assert (await second).status == 200
+        assert (port.service.admission.running, port.service.admission.depth) == (0, 0)
+
+    play(tmp_path, scenario, at_once=1)
+
+
+def test_a_scan_whose_turn_does_not_come_in_time_is_told_which_setting_lets_more_run(tmp_path: Path) -> None:
+    async def scenario(port: Port) -> None:
+        port.put(a=NEVER)
+        first = asyncio.create_task(port.ask(timeout_s=HOURS_S))
+        await until(lambda: len(port.tasks) == 1)
+        answer = await port.ask(timeout_s=0.05)
+        assert error_of(answer) == (504, "deadline_exceeded")
+        assert "the scan was not run" in answer.json["error"]["what"]
+        assert "scans_at_once" in answer.json["error"]["next_step"]
+        first.cancel()
+        await asyncio.wait([first])
+
+    play(tmp_path, scenario, at_once=1)
+
+
+def test_a_scan_for_which_the_line_is_too_long_is_refused_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quarterdeck.scan.service._WAITING_FOR_EACH", 1)
+
+    async def scenario(port: Port) -> None:
+        port.put(a=NEVER)
+        asking = [asyncio.create_task(port.ask(timeout_s=HOURS_S)) for _ in range(2)]
+        await until(lambda: port.service.admission.depth == 1)
+        answer = await port.ask()
+        assert error_of(answer) == (429, "resource_exhausted")
+        assert "1 others wait already" in answer.json["error"]["why"]
+        for task in asking:
+            task.cancel()
+        await asyncio.wait(asking)
+
+    play(tmp_path, scenario, at_once=1)
+
+
+@pytest.mark.parametrize("timeout_s, theirs", [(None, False), (80_000.0, False), (0.05, True)])
+def test_a_scan_takes_no_longer_than_the_coordinator_allows(
+    tmp_path: Path, timeout_s: float | None, theirs: bool
+) -> None:
+    async def scenario(port: Port) -> None:
+        port.put(a=NEVER)
+        answer = await port.ask(timeout_s=timeout_s)
+        assert error_of(answer) == (504, "deadline_exceeded")
+        assert f"it had {0.05 if theirs else 0.1:g} s" in answer.json["error"]["why"]
+        assert ("scan_timeout_s" in answer.json["error"]["next_step"]) is not theirs
+        await until(lambda: len(port.canceled) == 1)
+
+    play(tmp_path, scenario, timeout_s=0.1)
 
 
 # Errors before the first row
@@ -526,5 +614,40 @@ def test_the_description_tells_what_to_send_and_what_comes(tmp_path: Path) -> No
             == json.loads(port.body(ts_column=1, with_filename=1, max_rows=1, timeout_s=1, format=1)).keys()
         )
         assert all(field["description"] for field in fields.values())
+
+    play(tmp_path, scenario)
+
+
+# Names that nothing can have
+
+
+ODD_NAMES = [
+    "/lake/\ud800.parquet",
+    "/lake/a\0b.parquet",
+    "/" + "a" * 5000,
+    "s3://lake/\udc80",
+    "\ud800",
+    "s3://\ud800",
+]
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_a_source_that_nothing_can_be_called_is_refused_and_shown_escaped(tmp_path: Path, name: str) -> None:
+    async def scenario(port: Port) -> None:
+        answer = await port.ask(sources=[name])
+        assert error_of(answer) == (400, "invalid_argument")
+        assert answer.json["error"]["what"].isprintable()
+
+    play(tmp_path, scenario)
+
+
+def test_a_fifo_is_refused_at_once_and_passed_over_in_a_folder(tmp_path: Path) -> None:
+    async def scenario(port: Port) -> None:
+        port.put(a=numbers(1, 2))
+        os.mkfifo(port.lake / "odd.parquet")
+        answer = await port.ask(sources=[str(port.lake / "odd.parquet")])
+        assert error_of(answer) == (400, "invalid_argument")
+        assert "it is a FIFO" in answer.json["error"]["why"]
+        assert (await port.ask()).status == 200
 
     play(tmp_path, scenario)

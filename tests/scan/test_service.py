@@ -46,7 +46,14 @@ class Desk:
             machine, clock=MonotonicClock(), ids=ids, fetcher=NoFetcher()
         )
         self.service = ScanService(
-            self.driver, ObjectStores(), ids, window=Window(max_works=4, max_bytes=MIB), wait_limit_s=60.0
+            self.driver,
+            ObjectStores(),
+            ids,
+            clock=MonotonicClock(),
+            window=Window(max_works=4, max_bytes=MIB),
+            wait_limit_s=60.0,
+            at_once=2,
+            timeout_s=600.0,
         )
 
     def plan(self, *sources: str, files_per_work: int | None = None, tenant: str = "default") -> ScanPlan:

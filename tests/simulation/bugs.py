@@ -1,12 +1,14 @@
 """Bugs put in on purpose: each changes a method of a machine or driver as a mistake would. They must be found."""
 
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
 from quarterdeck.core.deadlines import Deadlines
+from quarterdeck.core.errors import ErrorCode
+from quarterdeck.core.workcoord.coordinator.blame import Suspects
 from quarterdeck.core.workcoord.coordinator.desk import Desk
 from quarterdeck.core.workcoord.coordinator.dispatch import Dispatcher
 from quarterdeck.core.workcoord.coordinator.effects import DeliverResult
@@ -14,9 +16,12 @@ from quarterdeck.core.workcoord.coordinator.ledger import Ledger
 from quarterdeck.core.workcoord.coordinator.roster import Roster
 from quarterdeck.core.workcoord.coordinator.tables import WorkerState, WorkState, WorkTrigger
 from quarterdeck.core.workcoord.coordinator.timers import WaitTimer
-from quarterdeck.core.workcoord.messages import CancelQuery
+from quarterdeck.core.workcoord.load import Load
+from quarterdeck.core.workcoord.messages import CancelQuery, RecallWork, WorkReturned
+from quarterdeck.core.workcoord.model import WorkError
 from quarterdeck.core.workcoord.worker import WorkerMachine
 from quarterdeck.core.workcoord.worker import events as wev
+from quarterdeck.core.workcoord.worker.places import Places
 from quarterdeck.core.workcoord.worker.tables import AttemptState
 from quarterdeck.core.workcoord.worker.timers import ArtifactTimer
 from quarterdeck.crew.worker import WorkerDriver
@@ -123,9 +128,9 @@ def a_draining_worker_keeps_its_line() -> Generator[None]:
 
     def hide_line(drain: Method) -> Method:
         def changed(machine: Any) -> None:
-            line, machine._line = machine._line, type(machine._line)()
+            places, machine._places = machine._places, Places(machine.config.info.slots)
             drain(machine)
-            machine._line = line
+            machine._places = places
 
         return changed
 
@@ -234,6 +239,96 @@ def a_canceled_query_is_not_told() -> AbstractContextManager[None]:
     return _changed(Desk, "send", change)
 
 
+def a_recalled_work_runs_on() -> AbstractContextManager[None]:
+    """A worker hands back what it was asked for although it has begun it, and goes on with it."""
+
+    def change(recalled: Method) -> Method:
+        def changed(machine: Any, session: Any, attempt_id: Any) -> None:
+            attempt = session.attempts.get(attempt_id)
+            if attempt is not None and attempt.state is AttemptState.RUNNING:
+                machine._send(session, WorkReturned(attempt_id))
+            else:
+                recalled(machine, session, attempt_id)
+
+        return changed
+
+    return _changed(WorkerMachine, "_recalled", change)
+
+
+def a_recalled_work_is_given_away_before_it_is_handed_back() -> AbstractContextManager[None]:
+    """The coordinator takes its own word for the end of an attempt that it has recalled."""
+
+    def change(send: Method) -> Method:
+        def changed(desk: Any, session: Any, message: Any) -> None:
+            send(desk, session, message)
+            if isinstance(message, RecallWork):
+                del session.attempts[message.attempt]
+
+        return changed
+
+    return _changed(Desk, "send", change)
+
+
+def a_kind_takes_the_last_place() -> AbstractContextManager[None]:
+    """A worker runs as many as it has slots, of whichever kind."""
+
+    def change(_: Method) -> Method:
+        def changed(load: Any, kind: Any, limit: int) -> bool:
+            return load.total < limit
+
+        return changed
+
+    return _changed(Load, "has_room", change)
+
+
+def suspects_are_put_together() -> AbstractContextManager[None]:
+    """A suspect goes to any worker with credit, also where another one is."""
+
+    def change(_: Method) -> Method:
+        def changed(dispatcher: Any, session: Any, lane: Any) -> bool:
+            return session.has_credit(lane.kind)
+
+        return changed
+
+    return _changed(Dispatcher, "_is_quiet", change)
+
+
+def nobody_pays_for_a_lost_worker() -> AbstractContextManager[None]:
+    """The loss of a worker is nobody's fault, whatever it ran."""
+
+    def change(_: Method) -> Method:
+        def changed(ledger: Any, attempt: Any, *_: Any, **__: Any) -> None:
+            return None
+
+        return changed
+
+    return _both(
+        _changed(Ledger, "_blame", change),
+        _changed(Suspects, "has_to_pay", lambda _: _never),
+    )
+
+
+def a_work_is_quarantined_at_the_first_death() -> AbstractContextManager[None]:
+    """Whoever was with a worker that is lost is not tried again, whether it ran there or not."""
+
+    def condemn(work: Any, error: Any) -> WorkError:
+        return WorkError(ErrorCode.QUARANTINED, error.message, retryable=False)
+
+    return _both(patch("quarterdeck.core.workcoord.coordinator.ledger.quarantined", condemn))
+
+
+def _never(*_: object) -> bool:
+    return False
+
+
+@contextmanager
+def _both(*changes: AbstractContextManager[Any]) -> Generator[None]:
+    with ExitStack() as stack:
+        for change in changes:
+            stack.enter_context(change)
+        yield
+
+
 @dataclass(frozen=True, slots=True)
 class Bug:
     make: Callable[[], AbstractContextManager[None]]
@@ -262,4 +357,10 @@ BUGS = (
     Bug(registers_too_early, ("still runs",)),
     Bug(a_rejecting_worker_stays_in_rotation, ("goes to and fro",)),
     Bug(a_canceled_query_is_not_told, ("its worker not told",)),
+    Bug(a_recalled_work_runs_on, ("while it runs on", "accused of breaking the protocol")),
+    Bug(a_recalled_work_is_given_away_before_it_is_handed_back, ("on a session that does not know it", "counts")),
+    Bug(a_kind_takes_the_last_place, ("waits, and no",)),
+    Bug(suspects_are_put_together, ("suspects side by side",)),
+    Bug(nobody_pays_for_a_lost_worker, ("has ended 9 workers",), kinds=("poison",)),
+    Bug(a_work_is_quarantined_at_the_first_death, ("no worker ever began",)),
 )

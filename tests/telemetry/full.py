@@ -25,6 +25,8 @@ def coordinator_figures() -> CoordinatorFigures:
         fetched_bytes=7001,
         checksum_mismatches=7002,
         results_dropped=27,
+        stalls={"/api/v1/series": 81},
+        stalled_s={"/api/v1/series": 82.5},
     )
 
 
@@ -55,6 +57,8 @@ def worker_figures() -> WorkerFigures:
         searches_broken=48,
         recruit_failures=49,
         abandoned=50,
+        stalls={"/worker/chunksearch": 83},
+        stalled_s={"/worker/chunksearch": 84.5},
     )
 
 
@@ -72,6 +76,8 @@ def recruiter_figures() -> RecruiterFigures:
         free_by_node={"rack1": 60, "rack2": 61},
         granted_by_node={"rack1": 62},
         rejections={Rejection.HTTP_TOKEN: 7006},
+        stalls={"/recruiter/recruit": 85},
+        stalled_s={"/recruiter/recruit": 86.5},
     )
 
 

@@ -5,7 +5,15 @@ from pathlib import Path
 
 from quarterdeck.telemetry import reference
 from quarterdeck.telemetry.exposition import new_registry
-from quarterdeck.telemetry.metrics import CoordinatorMetrics, RecruiterMetrics, SearchMetrics, WorkerMetrics
+from quarterdeck.telemetry.metrics import (
+    CoordinatorMetrics,
+    LakeMetrics,
+    RecruiterMetrics,
+    SearchMetrics,
+    StoreFigures,
+    StoreMetrics,
+    WorkerMetrics,
+)
 from quarterdeck.telemetry.metrics.families import Audience
 from tests.telemetry.full import coordinator_figures, recruiter_figures, search_figures, worker_figures
 from tests.telemetry.scrape import scrape
@@ -19,6 +27,8 @@ def _exposed() -> set[str]:
     WorkerMetrics(worker).read_figures_from(worker_figures)
     RecruiterMetrics(recruiter).read_figures_from(recruiter_figures)
     SearchMetrics(recruiter).read_figures_from(search_figures)
+    StoreMetrics(coordinator).read_figures_from(lambda: StoreFigures(hanging=0, timed_out=0))
+    LakeMetrics(coordinator)
     lines = [*scrape(coordinator), *scrape(worker), *scrape(recruiter)]
     return {line.name for line in lines if line.name.startswith("quarterdeck_")}
 

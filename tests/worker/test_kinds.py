@@ -39,7 +39,7 @@ def test_a_kind_that_nobody_executes_is_refused_with_those_that_are() -> None:
     assert "cannot take epoch work" in caught.value.message
 
 
-@pytest.mark.parametrize(("kind", "unneeded"), [("search", "numba"), ("leaf", "duckdb")])
+@pytest.mark.parametrize(("kind", "unneeded"), [("search", "numba"), ("search", "duckdb"), ("leaf", "duckdb")])
 def test_what_another_kind_needs_is_not_loaded(kind: str, unneeded: str) -> None:
     script = (
         "import sys\nfrom types import SimpleNamespace as N\n"

@@ -20,13 +20,15 @@ from quarterdeck.recruiter.model import Chunk, FileKind, Piece, Recruited, Searc
 from quarterdeck.recruiter.ports import WorkerNotReachedError
 from quarterdeck.recruiter.routes import RecruiterRoute
 from quarterdeck.recruiter.service import RecruiterService
+from quarterdeck.security.tokens import SharedToken
 from quarterdeck.stores.data_folder import DataFolder
 from quarterdeck.worker.process import Worker
 from quarterdeck.worker.recruitment import addr_of
 from tests.http.asked import served
 from tests.http.client_scene import rest_of
 
-OPEN = Guard(tls=None, token=None, insecure=False)
+TOKEN = SharedToken.from_text("known-to-worker-and-root")
+GUARD = Guard(tls=None, token=TOKEN, insecure=False, reading_needs_token=False)
 
 
 class Scene:
@@ -35,7 +37,7 @@ class Scene:
         self.signals = signals
         self.logs = logs
         self.client = HttpClient(headers={}, stall_timeout_s=10)
-        self.workers = HttpSearchWorkers()
+        self.workers = HttpSearchWorkers(authorize=lambda _: TOKEN.authorization)
 
     @property
     def free(self) -> list[str]:
@@ -49,7 +51,11 @@ class Scene:
     async def search(self, worker: Recruited, query: str) -> list[Any]:
         """As a stranger."""
         body = json.dumps({"query": query, "chunk_paths": ["a.ndjson"], "data_path": str(self.logs)}).encode()
-        headers = {"X-Reservation": worker.reservation}
+        headers = {
+            "X-Reservation": worker.reservation,
+            "Content-Type": "application/json",
+            "Authorization": TOKEN.authorization,
+        }
         answer = await self.client.post(_origin(worker), "/worker/chunksearch", body, headers)
         text = (await rest_of(answer)).decode()
         assert answer.status == 200, text
@@ -94,7 +100,7 @@ async def crew(folder: Path, **given: Any) -> AsyncGenerator[tuple[Scene, "async
         )
         with DataFolder(settings.data_dir) as data, StopSignals() as signals:
             scene, end = Scene(recruiter, signals, logs), ForcedEnd()
-            running = asyncio.create_task(Worker(settings, data, OPEN).run(signals, end))
+            running = asyncio.create_task(Worker(settings, data, GUARD).run(signals, end))
             try:
                 yield scene, running
                 signals.first.set()

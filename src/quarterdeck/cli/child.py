@@ -9,11 +9,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from quarterdeck.cli.handed_settings import OPTION, handed_over
 from quarterdeck.core.errors import ERROR_TABLE, ErrorCode, QuarterdeckError
 from quarterdeck.stores.data_folder import announced
 
@@ -48,6 +50,8 @@ class Child:
     """None lets what it writes through to our own stderr."""
     stop_limit_s: float
     """How long it may take to stop when it is told to."""
+    settings: Sequence[str] = field(default=(), repr=False)
+    """Each NAME=VALUE. There may be secrets among them: they are not on its command line."""
     state: ChildState = ChildState.ENDED
     process: "subprocess.Popen[bytes] | None" = None
     starts: int = 0
@@ -71,8 +75,16 @@ class Child:
     def spawn(self, program: Sequence[str], lifeline: int, environment: Mapping[str, str] | None) -> None:
         """`environment` is our own when it is None."""
         command = [*program, *self.arguments, "--data-dir", str(self.data_dir), "--lifeline", str(lifeline)]
-        log = None if self.log_file is None else self._open_log(self.log_file)
-        try:
+        with ExitStack() as stack:
+            log = None
+            if self.log_file is not None:
+                log = self._open_log(self.log_file)
+                stack.callback(os.close, log)
+            inherited = [lifeline]
+            if self.settings:
+                handed = stack.enter_context(handed_over(self.settings))
+                inherited.append(handed)
+                command += [OPTION, str(handed)]
             # In a session of its own: an interrupt from the keyboard is for us, and we tell the children.
             self.process = subprocess.Popen(
                 command,
@@ -80,12 +92,9 @@ class Child:
                 stdout=log,
                 stderr=log,
                 env=environment,
-                pass_fds=(lifeline,),
+                pass_fds=inherited,
                 start_new_session=True,
             )
-        finally:
-            if log is not None:
-                os.close(log)
         self.addresses = {}
         self.starts += 1
         self.state = ChildState.STARTING

@@ -17,11 +17,12 @@ from typing import Any, Final, cast
 from urllib.parse import SplitResult, urlencode, urlsplit
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
-from quarterdeck.security.tokens import SharedToken
+from quarterdeck.security.credentials import Credentials, NotShownError
+from quarterdeck.security.exposure import is_loopback
+from quarterdeck.security.tokens import TOKEN_VARIABLE, SharedToken
 
 _ANSWER_S: Final = 10.0
 """How long a coordinator may take for what it only has to look up."""
-_TOKEN_VARIABLE: Final = "QUARTERDECK_TOKEN"  # noqa: S105 - the name of a variable
 _KEEPALIVE: Final = (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
 """A machine that is gone without a word is noticed after 25 s, however long an answer may take."""
 
@@ -33,6 +34,14 @@ class Access:
     url: str
     token_file: Path | None = None
     authority: Path | None = None
+    insecure: bool = False
+    """Whether the token may go to another machine without TLS."""
+
+    def token(self) -> SharedToken | None:
+        """The one that was named, if one was."""
+        if self.token_file is not None:
+            return SharedToken.from_file(self.token_file)
+        return SharedToken.from_environment(TOKEN_VARIABLE)
 
 
 class NoCoordinatorError(QuarterdeckError):
@@ -45,12 +54,7 @@ class Client:
     def __init__(self, access: Access) -> None:
         self.url: Final = access.url.rstrip("/")
         self._place = _split(self.url)
-        token = (
-            SharedToken.from_environment(_TOKEN_VARIABLE)
-            if access.token_file is None
-            else SharedToken.from_file(access.token_file)
-        )
-        self._headers: dict[str, str] = {} if token is None else {"authorization": token.authorization}
+        self._credentials = Credentials(access.token(), insecure=access.insecure)
         self._context = _context(access.authority) if self._place.scheme == "https" else None
 
     def get(self, path: str) -> Any:
@@ -58,7 +62,7 @@ class Client:
         connection = self._connection(_ANSWER_S)
         try:
             with self._explained():
-                connection.request("GET", self._place.path + path, headers=self._headers)
+                connection.request("GET", self._place.path + path, headers=self._headers())
                 response = connection.getresponse()
                 body = response.read()
             return self._document(response, body)
@@ -97,11 +101,26 @@ class Client:
         connection = self._connection(timeout_s)
         try:
             with self._explained():
-                connection.request("POST", self._place.path + path, body, {**self._headers, **headers})
+                connection.request("POST", self._place.path + path, body, {**self._headers(), **headers})
         except BaseException:
             connection.close()
             raise
         return Exchange(self, connection)
+
+    def authorization(self) -> str | None:
+        """What lets us in: the token that was named, or that of a process of this user on this machine."""
+        host, scheme = self._place.hostname or "", self._place.scheme
+        port = self._place.port or (443 if scheme == "https" else 80)
+        try:
+            return self._credentials.authorization_for(host, port, encrypted=scheme == "https")
+        except NotShownError as error:
+            if is_loopback(host):
+                raise self._absent(error.why) from None
+            raise
+
+    def _headers(self) -> dict[str, str]:
+        authorization = self.authorization()
+        return {} if authorization is None else {"authorization": authorization}
 
     def _connection(self, timeout_s: float | None) -> http.client.HTTPConnection:
         host, port = self._place.hostname or "", self._place.port

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from quarterdeck.cli import options as opt
+from quarterdeck.cli.handed_settings import taken_over
 from quarterdeck.cli.telling import exit_code_of
 
 
@@ -85,6 +86,7 @@ def status(
     ] = False,
     token_file: opt.TokenFile = None,
     authority: opt.Authority = None,
+    insecure: opt.InClear = False,
 ) -> None:
     """Show the crew and its queries, live.
 
@@ -102,8 +104,33 @@ def status(
     from quarterdeck.cli.client import Access  # noqa: PLC0415 - loaded when it is needed
     from quarterdeck.cli.status import run  # noqa: PLC0415
 
-    access = Access(url, token_file, authority)
+    access = Access(url, token_file, authority, insecure)
     raise typer.Exit(exit_code_of(lambda: run(access, watch=watch, as_json=as_json)))
+
+
+def token(
+    url: opt.Url = opt.DEFAULT_URL,
+    data_dir: Annotated[
+        Path | None, typer.Option(help="The folder of `up`, or of one process, instead of an address.", file_okay=False)
+    ] = None,
+) -> None:
+    """Print the token of a crew of yours on this machine, for curl and other programs.
+
+    `quarterdeck up` makes the token, and keeps it in its data folder where only you can read it. Commands of
+    `quarterdeck` find it by themselves. What only reads metrics needs none on this machine: the API of Prometheus,
+    health and figures.
+
+    Examples:
+
+      quarterdeck token
+
+      curl -H "Authorization: Bearer $(quarterdeck token)" http://127.0.0.1:7070/v1/crew
+
+      QUARTERDECK_TOKEN=$(quarterdeck token --data-dir quarterdeck-data) some-program
+    """
+    from quarterdeck.cli.token import run  # noqa: PLC0415 - loaded when it is needed
+
+    raise typer.Exit(exit_code_of(lambda: run(url, data_dir)))
 
 
 def coordinator(
@@ -120,6 +147,7 @@ def coordinator(
     log_level: opt.LogLevel = None,
     settings: opt.Settings = None,
     lifeline: opt.Lifeline = None,
+    handed_settings: opt.HandedSettings = None,
 ) -> None:
     """Run a coordinator: it plans, gives work to the crew, and answers over HTTP.
 
@@ -135,7 +163,7 @@ def coordinator(
     from quarterdeck.cli.processes import run_coordinator  # noqa: PLC0415 - loaded when it is needed
 
     flags = opt.merge_flags(
-        opt.parse_settings(settings),
+        opt.parse_settings([*taken_over(handed_settings), *(settings or ())]),
         data_dir=data_dir,
         http_host=http_host,
         http_port=http_port,
@@ -166,6 +194,7 @@ def worker(
     log_level: opt.LogLevel = None,
     settings: opt.Settings = None,
     lifeline: opt.Lifeline = None,
+    handed_settings: opt.HandedSettings = None,
 ) -> None:
     """Run a worker: it executes what coordinators give it, and caches what it reads.
 
@@ -181,7 +210,7 @@ def worker(
     from quarterdeck.cli.processes import run_worker  # noqa: PLC0415 - loaded when it is needed
 
     flags = opt.merge_flags(
-        opt.parse_settings(settings),
+        opt.parse_settings([*taken_over(handed_settings), *(settings or ())]),
         data_dir=data_dir,
         join=join,
         control_listen=listen,
@@ -205,6 +234,7 @@ def recruiter(
     log_level: opt.LogLevel = None,
     settings: opt.Settings = None,
     lifeline: opt.Lifeline = None,
+    handed_settings: opt.HandedSettings = None,
 ) -> None:
     """Run a recruiter by itself: idle workers register with it, and whoever needs some for a long job gets them.
 
@@ -221,7 +251,7 @@ def recruiter(
     from quarterdeck.cli.processes import run_recruiter  # noqa: PLC0415 - loaded when it is needed
 
     flags = opt.merge_flags(
-        opt.parse_settings(settings),
+        opt.parse_settings([*taken_over(handed_settings), *(settings or ())]),
         data_dir=data_dir,
         http_host=http_host,
         http_port=http_port,

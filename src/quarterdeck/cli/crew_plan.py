@@ -4,8 +4,8 @@ Settings are read here once, as each process will read them again: what is wrong
 started. What every process must have of its own is decided here, and cannot be set for all of them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +14,8 @@ from quarterdeck.config import CoordinatorSettings, InvalidSettingsError, Worker
 from quarterdeck.config.host import cores, memory_bytes
 from quarterdeck.config.problems import Problem, hint
 from quarterdeck.config.shared import ProcessSettings
+from quarterdeck.security.exposure import is_loopback
+from quarterdeck.security.tokens import TOKEN_VARIABLE, SharedToken
 
 COORDINATOR: Final = "coordinator"
 _MARGIN_S: Final = 5.0
@@ -41,7 +43,7 @@ class CrewRequest:
     http_port: int | None = None
     control_port: int | None = None
     config: Path | None = None
-    settings: Sequence[str] = ()
+    settings: Sequence[str] = field(default=(), repr=False)
     """Each NAME=VALUE, for all processes that have the setting, or `worker.NAME=VALUE` for one kind."""
     keep_back: int = 1
     """Workers that no log search may have: the first ones."""
@@ -53,6 +55,14 @@ class CrewPlan:
     workers: int
     coordinator: CoordinatorSettings
     worker: WorkerSettings
+    token_file: Path | None = None
+    """Of the token that the crew has for itself, if nobody gave it one."""
+
+    def makes_token(self) -> bool:
+        """Whether the crew gets a token of its own: nobody gave it one, and only this machine can reach it."""
+        hosts = (self.coordinator.http_host, self.coordinator.control_host, self.worker.http_host)
+        given = self.coordinator.token_file is not None or SharedToken.from_environment(TOKEN_VARIABLE) is not None
+        return not given and all(map(is_loopback, hosts))
 
     @classmethod
     def of(cls, request: CrewRequest) -> "CrewPlan":
@@ -75,7 +85,7 @@ class CrewPlan:
 
     def coordinator_arguments(self, addresses: Mapping[str, object] | None = None) -> list[str]:
         """`addresses` are those of an earlier start: it is found where it was."""
-        arguments = ["coordinator", *self._given(COORDINATOR), *_readable_log(self.coordinator)]
+        arguments = ["coordinator", *self._file()]
         ports = (self.request.http_port, self.request.control_port)
         if addresses is not None:
             ports = (port_of(addresses["http"]), port_of(addresses["control"]))
@@ -83,13 +93,22 @@ class CrewPlan:
             arguments += [] if port is None else [name, str(port)]
         return arguments
 
-    def worker_arguments(self, name: str, control: str, url: str) -> list[str]:
-        """`control` is where the coordinator is joined, `url` where it is asked."""
+    def coordinator_settings(self) -> list[str]:
+        given = _by_kind(self.request.settings)[COORDINATOR]
+        is_shared = "memory_bytes" not in self.coordinator.model_fields_set
+        share = [f"memory_bytes={self._memory_bytes}"] if is_shared else []
+        return [*given, *_readable_log(self.coordinator), *self._token(self.coordinator), *share]
+
+    def worker_arguments(self, control: str) -> list[str]:
+        """`control` is where the coordinator is joined."""
+        return ["worker", "--join", dialled(control), "--http-port", "0", *self._file()]
+
+    def worker_settings(self, name: str, url: str) -> list[str]:
+        """`url` is where the coordinator is asked."""
         number = self.worker_names.index(name)
         own = {"worker_id": name, **self._shares(number), **self._recruiting(number, url)}
-        arguments = ["worker", "--join", dialled(control), "--http-port", "0"]
-        arguments += [*self._given("worker"), *_readable_log(self.worker)]
-        return [*arguments, *(word for item in own.items() for word in ("--set", "=".join(map(str, item))))]
+        given = [*_by_kind(self.request.settings)["worker"], *_readable_log(self.worker), *self._token(self.worker)]
+        return [*given, *(f"{setting}={value}" for setting, value in own.items())]
 
     @property
     def coordinator_stop_s(self) -> float:
@@ -99,12 +118,17 @@ class CrewPlan:
     def worker_stop_s(self) -> float:
         return self.worker.drain_max_s + self.worker.shutdown_max_s + _MARGIN_S
 
+    @property
+    def _memory_bytes(self) -> int:
+        """Of each process: the workers have one each, and the coordinator one more."""
+        return memory_bytes() // (self.workers + 1)
+
     def _shares(self, number: int) -> dict[str, int]:
         """What this machine has, divided among the workers, unless somebody has set it."""
         per_worker, left_over = divmod(cores(), self.workers)
         shares = {
             "slots": max(1, per_worker + (number < left_over)),
-            "memory_bytes": memory_bytes() // self.workers,
+            "memory_bytes": self._memory_bytes,
         }
         return {name: value for name, value in shares.items() if name not in self.worker.model_fields_set}
 
@@ -117,11 +141,15 @@ class CrewPlan:
         given = {"recruiters": url, "leave_when_abandoned": "false"}
         return {name: value for name, value in given.items() if name not in already}
 
-    def _given(self, kind: str) -> Iterator[str]:
-        if self.request.config is not None:
-            yield from ("--config", str(self.request.config))
-        for text in _by_kind(self.request.settings)[kind]:
-            yield from ("--set", text)
+    def _token(self, settings: ProcessSettings) -> list[str]:
+        """The crew's own, if it has one."""
+        if self.token_file is None:
+            return []
+        token = [f"token_file={self.token_file.absolute()}"]
+        return token if "reading_needs_token" in settings.model_fields_set else [*token, "reading_needs_token=false"]
+
+    def _file(self) -> list[str]:
+        return [] if self.request.config is None else ["--config", str(self.request.config)]
 
 
 def _by_kind(texts: Sequence[str]) -> dict[str, list[str]]:
@@ -138,7 +166,7 @@ def _by_kind(texts: Sequence[str]) -> dict[str, list[str]]:
             problems.append(Problem(name, f"is not for --set here: {_DECIDED[name]}"))
         elif not kinds or (named and name not in _KINDS[kind].model_fields):
             known = [field for model in _KINDS.values() for field in model.model_fields]
-            problems.append(Problem(name, f"is no setting (--set {text}){hint(name, known)}"))
+            problems.append(Problem(name, f"is no setting (--set {text.partition('=')[0]}=…){hint(name, known)}"))
         for kind in kinds:
             found[kind].append(rest if named else text)
     if problems:
@@ -148,7 +176,7 @@ def _by_kind(texts: Sequence[str]) -> dict[str, list[str]]:
 
 def _readable_log(settings: ProcessSettings) -> list[str]:
     """The log goes to a file that a person reads, unless somebody wants it otherwise."""
-    return ["--set", "log_format=console"] if settings.log_format == "auto" else []
+    return ["log_format=console"] if settings.log_format == "auto" else []
 
 
 def port_of(address: Any) -> int:

@@ -33,6 +33,7 @@ from quarterdeck.cli.stop_requests import StopRequests
 from quarterdeck.cli.supervisor import Supervisor
 from quarterdeck.cli.telling import counted
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.security.tokens import TOKEN_NAME, SharedToken
 
 _arrow: Final[Any] = pyarrow
 WORKERS: Final = ("worker-1", "worker-2", "worker-3", "worker-4")
@@ -95,6 +96,7 @@ class Demo:
         self._console = console
         self._screen = DemoScreen(console, WORKERS)
         self._began_at = time.monotonic()
+        self._token_file = self._folder / TOKEN_NAME
 
     def play(self) -> int:
         say = self._screen.say
@@ -116,8 +118,11 @@ class Demo:
 
     def _prepare(self) -> Path:
         """The files; meanwhile the coordinator starts."""
-        arguments = ("coordinator", "--http-port", "0", "--control-port", "0", "--set", "log_format=json")
-        self._supervisor.start(COORDINATOR, self._folder / COORDINATOR, arguments, stop_limit_s=_STOP_S)
+        SharedToken.kept_in(self._token_file)
+        arguments = ("coordinator", "--http-port", "0", "--control-port", "0")
+        settings = ("log_format=json", f"token_file={self._token_file}")
+        folder = self._folder / COORDINATOR
+        self._supervisor.start(COORDINATOR, folder, arguments, settings=settings, stop_limit_s=_STOP_S)
         data = self._folder / "requests"
         data.mkdir()
         began_at = time.monotonic()
@@ -148,14 +153,15 @@ class Demo:
             self._check_stop()
             for name in WORKERS:
                 arguments = ("worker", "--join", str(coordinator.addresses["control"]), "--slots", "1")
-                settings = ("--set", f"worker_id={name}", "--set", "duckdb_threads=1", "--set", "kinds=search")
-                supervisor.start(name, self._folder / name, (*arguments, *settings), stop_limit_s=_STOP_S)
+                token = f"token_file={self._token_file}"
+                settings = (f"worker_id={name}", "duckdb_threads=1", "kinds=search", token)
+                supervisor.start(name, self._folder / name, arguments, settings=settings, stop_limit_s=_STOP_S)
             supervisor.wait_up([supervisor.children[name] for name in WORKERS], give_up)
             self._check_stop()
         self._screen.say(
             f"[green]✓[/] a coordinator and four workers, up after {time.monotonic() - began_at:.1f} s more"
         )
-        return Client(Access(str(coordinator.addresses["http"])))
+        return Client(Access(str(coordinator.addresses["http"]), self._token_file))
 
     def _ask(self, client: Client, data: Path) -> Asked:
         """The question is asked in a thread; here the crew is watched, and one of it killed."""

@@ -35,6 +35,7 @@ def scan(
     url: opt.Url = opt.DEFAULT_URL,
     token_file: opt.TokenFile = None,
     authority: opt.Authority = None,
+    insecure: opt.InClear = False,
 ) -> None:
     """Run SQL over Parquet files on the crew.
 
@@ -62,7 +63,7 @@ def scan(
     if output is not None and format is not None:
         raise typer.BadParameter("rows go to a file or are shown, not both", param_hint="--output and --format")
     order = ScanOrder(sql, sources, format or opt.RowFormat.TABLE, output, merge, files_per_work, timeout_s)
-    access = Access(url, token_file, authority)
+    access = Access(url, token_file, authority, insecure)
     raise typer.Exit(exit_code_of(lambda: run(access, order)))
 
 
@@ -108,6 +109,7 @@ def search(
     url: opt.Url = opt.DEFAULT_URL,
     token_file: opt.TokenFile = None,
     authority: opt.Authority = None,
+    insecure: opt.InClear = False,
 ) -> None:
     """Search logs on the crew.
 
@@ -152,5 +154,5 @@ def search(
         timeout_s=timeout_s,
         local=local,
     )
-    access = Access(url, token_file, authority)
+    access = Access(url, token_file, authority, insecure)
     raise typer.Exit(exit_code_of(lambda: run(access, request)))

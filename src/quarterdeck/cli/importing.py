@@ -6,7 +6,7 @@ It works by itself, whether a crew is running or not: it writes segments into th
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -52,7 +52,7 @@ class ImportOrder:
     again: bool
     data_dir: Path | None
     config: Path | None
-    settings: Sequence[str]
+    settings: Sequence[str] = field(repr=False)
 
 
 def mapping_of(
@@ -86,7 +86,12 @@ def run(order: ImportOrder) -> int:
     code = 0
     with closing(open_database(settings.database_url)) as database:
         database.upgrade()
-        lake = importer.Lake(database, ObjectStores(S3Options(**settings.s3.options())), settings.lake_url)
+        lake = importer.Lake(
+            database,
+            ObjectStores(S3Options(**settings.s3.options()), timeout_s=settings.store_timeout_s),
+            settings.lake_url,
+            settings.orphan_grace_s,
+        )
         for source in sources:
             try:
                 sys.stdout.write(_told(source.path, _import(lake, source, order, console)) + "\n")

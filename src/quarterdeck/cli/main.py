@@ -39,6 +39,7 @@ def _root(
 app.command(short_help="See a query survive the loss of a worker.")(crew_commands.demo)
 app.command(short_help="Run a coordinator and workers on this machine.")(crew_commands.up)
 app.command(short_help="Show the crew and its queries, live.")(crew_commands.status)
+app.command(short_help="Print the token of a crew of yours, for curl.")(crew_commands.token)
 app.command(short_help="Search logs on the crew, or alone.")(file_commands.search)
 app.command(short_help="Run SQL over Parquet files on the crew.")(file_commands.scan)
 app.command("import", short_help="Import metrics into the lake.")(metrics_commands.import_metrics)

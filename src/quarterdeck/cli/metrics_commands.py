@@ -117,6 +117,7 @@ def query(
     url: opt.Url = opt.DEFAULT_URL,
     token_file: opt.TokenFile = None,
     authority: opt.Authority = None,
+    insecure: opt.InClear = False,
 ) -> None:
     """Ask PromQL, and see a chart, a table, JSON or CSV.
 
@@ -147,7 +148,7 @@ def query(
     if format is opt.QueryFormat.CHART and not times.is_range:
         raise typer.BadParameter("a chart needs a range: add --last 1h", param_hint="--format")
     order = QueryOrder(query, times, format, timeout, tenant, partial)
-    access = Access(url, token_file, authority)
+    access = Access(url, token_file, authority, insecure)
     raise typer.Exit(exit_code_of(lambda: run(access, order)))
 
 
@@ -168,6 +169,7 @@ def explain(
     url: opt.Url = opt.DEFAULT_URL,
     token_file: opt.TokenFile = None,
     authority: opt.Authority = None,
+    insecure: opt.InClear = False,
 ) -> None:
     """Show how a PromQL query would be evaluated, or where it is wrong.
 
@@ -194,7 +196,7 @@ def explain(
         from quarterdeck.cli.explain_analyze import run as run_analyze  # noqa: PLC0415
 
         order = AnalyzeOrder(query, last, step, end, timeout, tenant)
-        access = Access(url, token_file, authority)
+        access = Access(url, token_file, authority, insecure)
         raise typer.Exit(exit_code_of(lambda: run_analyze(access, order)))
     from quarterdeck.cli.explain import run  # noqa: PLC0415 - loaded when it is needed
 

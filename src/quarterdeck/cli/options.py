@@ -16,18 +16,40 @@ ConfigFile = Annotated[
 DataDir = Annotated[Path | None, typer.Option(help="The process's own folder; one process at a time may have it.")]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="Any setting of docs/configuration.md, as often as needed."),
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Any setting of docs/configuration.md, as often as needed. A secret belongs into the "
+        "environment or a file: everybody on this machine can read a command line.",
+    ),
 ]
 Insecure = Annotated[
-    bool | None, typer.Option("--insecure", help="Listen off loopback without TLS and token.", show_default=False)
+    bool | None,
+    typer.Option(
+        "--insecure",
+        help="Listen off loopback without TLS and token, and send a token in clear: whoever can reach the address may "
+        "read, run and change what the crew can.",
+        show_default=False,
+    ),
+]
+InClear = Annotated[
+    bool,
+    typer.Option(
+        "--insecure",
+        help="Send the token to another machine without TLS: whoever can read along gets it.",
+        show_default=False,
+    ),
 ]
 LogLevel = Annotated[str | None, typer.Option(help="debug, info, warning or error.")]
 Lifeline = Annotated[int | None, typer.Option(hidden=True)]
+HandedSettings = Annotated[int | None, typer.Option(hidden=True)]
 Url = Annotated[str, typer.Option(envvar="QUARTERDECK_URL", metavar="URL", help="The coordinator.", show_envvar=True)]
 TokenFile = Annotated[
     Path | None,
     typer.Option(
-        help="A file with the crew's token; the environment variable QUARTERDECK_TOKEN does as well.", dir_okay=False
+        help="A file with the crew's token; the environment variable QUARTERDECK_TOKEN does as well. That of a crew of "
+        "yours on this machine is found without it.",
+        dir_okay=False,
     ),
 ]
 Authority = Annotated[
@@ -104,18 +126,22 @@ class Partial(StrEnum):
 
 
 def parse_settings(texts: Iterable[str] | None) -> dict[str, object]:
-    """`NAME=VALUE` as settings by name; a dot in the name goes one level down, as `s3.region=eu-central-1` does."""
+    """`NAME=VALUE` as settings by name; a dot in the name goes one level down, as `s3.region=eu-central-1` does.
+
+    No error repeats a value, which may be a secret.
+    """
     settings: dict[str, object] = {}
     for text in texts or ():
         name, equals, value = text.partition("=")
+        shown = f"{name}=…" if equals else name
         if not equals or not name.strip():
-            raise typer.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--set")
+            raise typer.BadParameter(f"{shown!r} is not NAME=VALUE", param_hint="--set")
         *above, last = name.strip().replace("-", "_").split(".")
         level = settings
         for part in above:
             below = level.setdefault(part, {})
             if not isinstance(below, dict):
-                raise typer.BadParameter(f"{text!r} goes below {part}, which has a value already", param_hint="--set")
+                raise typer.BadParameter(f"{shown!r} goes below {part}, which has a value already", param_hint="--set")
             level = cast("dict[str, object]", below)
         level[last] = value
     return settings

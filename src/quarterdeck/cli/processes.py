@@ -33,7 +33,7 @@ def run_coordinator(config: Path | None, flags: Mapping[str, object], lifeline: 
     from quarterdeck.stores.data_folder import DataFolder  # noqa: PLC0415
 
     with DataFolder(settings.data_dir) as folder:
-        process = Coordinator(settings, folder, _guard(settings))
+        process = Coordinator(settings, folder, _guard(settings, folder.path, settings.control_host))
         code = run_process(process.run, lifeline)
     leave(code)
 
@@ -41,12 +41,14 @@ def run_coordinator(config: Path | None, flags: Mapping[str, object], lifeline: 
 def run_worker(config: Path | None, flags: Mapping[str, object], lifeline: int | None) -> NoReturn:
     settings = load_worker(config, flags)
     _begin(settings, "worker")
-    from quarterdeck.crew.process.lifecycle import leave, run_process  # noqa: PLC0415 - see above
+    from quarterdeck.control.discovery import split_address  # noqa: PLC0415 - see above
+    from quarterdeck.crew.process.lifecycle import leave, run_process  # noqa: PLC0415
     from quarterdeck.stores.data_folder import DataFolder  # noqa: PLC0415
     from quarterdeck.worker.process import Worker  # noqa: PLC0415
 
     with DataFolder(settings.data_dir) as folder:
-        process = Worker(settings, folder, _guard(settings))
+        listens = [] if settings.control_listen is None else [split_address(settings.control_listen)[0]]
+        process = Worker(settings, folder, _guard(settings, folder.path, *listens))
         code = run_process(process.run, lifeline)
     leave(code)
 
@@ -59,7 +61,7 @@ def run_recruiter(config: Path | None, flags: Mapping[str, object], lifeline: in
     from quarterdeck.stores.data_folder import DataFolder  # noqa: PLC0415
 
     with DataFolder(settings.data_dir) as folder:
-        process = Recruiter(settings, folder, _guard(settings))
+        process = Recruiter(settings, folder, _guard(settings, folder.path))
         code = run_process(process.run, lifeline)
     leave(code)
 
@@ -76,7 +78,8 @@ def _begin(settings: _Settings, role: str) -> None:
     configure_tracing(f"quarterdeck-{role}")
 
 
-def _guard(settings: _Settings) -> "Guard":
+def _guard(settings: _Settings, folder: Path, *hosts: str) -> "Guard":
+    """`hosts` are where it listens besides its HTTP server."""
     from quarterdeck.crew.process.guard import Guard  # noqa: PLC0415 - see above
 
     return Guard.load(
@@ -85,4 +88,9 @@ def _guard(settings: _Settings) -> "Guard":
         tls_authority=settings.tls_authority,
         token_file=settings.token_file,
         insecure=settings.insecure,
+        folder=folder,
+        hosts=(settings.http_host, *hosts),
+        reading_needs_token=settings.reading_needs_token,
+        names=settings.http_names,
+        origins=settings.http_origins,
     )

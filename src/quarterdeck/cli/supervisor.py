@@ -73,10 +73,13 @@ class Supervisor:
         os.close(self._read_end)
         os.close(self._write_end)
 
-    def start(self, name: str, data_dir: Path, arguments: Sequence[str], *, stop_limit_s: float) -> Child:
-        """Starts a child, and does not wait for it."""
+    def start(
+        self, name: str, data_dir: Path, arguments: Sequence[str], *, stop_limit_s: float, settings: Sequence[str] = ()
+    ) -> Child:
+        """Starts a child, and does not wait for it. Everybody on the machine can read its arguments; its settings
+        nobody but this user."""
         log_file = None if self._log_folder is None else self._log_folder / f"{name}.log"
-        child = self.children[name] = Child(name, data_dir, arguments, log_file, stop_limit_s)
+        child = self.children[name] = Child(name, data_dir, arguments, log_file, stop_limit_s, settings)
         self._spawn(child)
         return child
 

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -19,7 +20,8 @@ from quarterdeck.cli.supervisor import LOOK_S, ChildEvent, Supervisor
 from quarterdeck.cli.telling import counted
 from quarterdeck.config import CoordinatorSettings
 from quarterdeck.core.errors import ERROR_TABLE, ErrorCode, QuarterdeckError
-from quarterdeck.http.listener import open_listener
+from quarterdeck.http.listener import open_socket
+from quarterdeck.security.tokens import TOKEN_NAME, SharedToken
 from quarterdeck.stores.data_folder import DataFolder
 
 _JOIN_LIMIT_S = 30.0
@@ -31,6 +33,10 @@ def run(request: CrewRequest, *, show_logs: bool) -> int:
     plan = CrewPlan.of(request)
     console = Console(highlight=False, soft_wrap=True)
     with DataFolder(request.data_dir) as folder, StopRequests() as stop:
+        if plan.makes_token():
+            token_file = request.data_dir / TOKEN_NAME
+            SharedToken.kept_in(token_file)
+            plan = replace(plan, token_file=token_file)
         asyncio.run(_check_ports(plan.coordinator))
         crew = Crew(plan, console, stop, None if show_logs else request.data_dir / "logs")
         with crew.supervisor:
@@ -74,6 +80,7 @@ class Crew:
                 COORDINATOR,
                 plan.folder_of(COORDINATOR),
                 plan.coordinator_arguments(),
+                settings=plan.coordinator_settings(),
                 stop_limit_s=plan.coordinator_stop_s,
             )
             if not supervisor.wait_up([coordinator], self._stop.once):
@@ -85,7 +92,8 @@ class Crew:
                 supervisor.start(
                     name,
                     plan.folder_of(name),
-                    plan.worker_arguments(name, self._control, self._url),
+                    plan.worker_arguments(self._control),
+                    settings=plan.worker_settings(name, self._url),
                     stop_limit_s=plan.worker_stop_s,
                 )
             return supervisor.wait_up(self._workers(), self._stop.once) and self._wait_joined()
@@ -93,7 +101,8 @@ class Crew:
     def _wait_joined(self) -> bool:
         """Until the coordinator knows all workers, and they take work."""
         settings = self._plan.coordinator
-        client = Client(Access(self._url, settings.token_file, settings.tls_authority))
+        token_file = self._plan.token_file or settings.token_file
+        client = Client(Access(self._url, token_file, settings.tls_authority, settings.insecure))
         until = time.monotonic() + _JOIN_LIMIT_S
         missing = set(self._plan.worker_names)
         while not self._stop.once():
@@ -171,8 +180,7 @@ class Crew:
 async def _check_ports(settings: CoordinatorSettings) -> None:
     """A busy port is told at once, and not after the seconds that a process takes to find out."""
     for host, port in ((settings.http_host, settings.http_port), (settings.control_host, settings.control_port)):
-        listener = await open_listener(host, port)
-        await listener.close()
+        (await open_socket(host, port)).close()
 
 
 def _not_joined(missing: set[str], logs: Path | None) -> QuarterdeckError:

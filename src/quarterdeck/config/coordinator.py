@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from pydantic_settings import SettingsConfigDict
 
 from quarterdeck.config.conflicts import Conflict, at_most, below
-from quarterdeck.config.host import host_name
+from quarterdeck.config.host import host_name, memory_bytes
 from quarterdeck.config.search import SearchSettings
 from quarterdeck.config.shared import CrewSettings
 from quarterdeck.config.values import (
@@ -23,6 +23,7 @@ from quarterdeck.config.values import (
     Seconds,
     SecondsOrZero,
     Text,
+    UrlWithPassword,
     computed,
 )
 
@@ -51,6 +52,10 @@ class CoordinatorSettings(CrewSettings, SearchSettings):
     data_dir: Folder = Path("quarterdeck-data/coordinator")
     """Where fetched results are spooled; emptied at the start. One process at a time may have it. On a slow disk large
     results are slow."""
+    memory_bytes: Bytes = computed(memory_bytes, "the memory this process may use; `up` divides it among its processes")
+    """The memory that this coordinator may use, all queries together. Close to it no query may become heavy, and then
+    the one that has the most is ended, by name. More than there is lets the kernel kill the process; little more than
+    the idle process takes refuses useful queries."""
     http_host: Host = "127.0.0.1"
     """The address on which people and programs ask. Other than loopback takes TLS files and a token, or `insecure`."""
     http_port: Port = 7070
@@ -77,8 +82,8 @@ class CoordinatorSettings(CrewSettings, SearchSettings):
     """Heartbeats a worker may miss before its work is given to others. Too low does work twice whenever a worker
     pauses; too high keeps queries waiting for the dead."""
     spill_after_s: SecondsOrZero = 0.1
-    """Seconds a work waits for the worker whose cache has its files before an idle one may take it. Too low wastes
-    caches; too high leaves workers idle next to a queue."""
+    """Seconds a work waits for the worker whose cache has its files, before that one has begun it, until an idle one
+    may take it. Too low wastes caches; too high leaves workers idle next to a queue."""
     window_works: Count = 256
     """Works of one query that are given out ahead of what its client has read. Too low leaves workers idle between
     results; too high fills the spool for a client that reads slowly."""
@@ -100,16 +105,25 @@ class CoordinatorSettings(CrewSettings, SearchSettings):
     spool_limit_bytes: Bytes = 10 * 1024**3
     """What fetched results may take on disk, all queries together. Too low stops fetching until clients have read; too
     high fills the disk for everybody else on it."""
-    database_url: Text = computed(_catalog, "`lake/catalog.db` beside `data_dir`")
+    scans_at_once: Count = 20
+    """Scans that run at the same time; the others wait in line, and beyond fifty for each that may run they are
+    refused. Too low leaves workers idle; too high lets scans compete for workers, memory and the spool."""
+    scan_timeout_s: Seconds = 600.0
+    """Seconds that a scan may take, waiting in line among them; one that asks for more gets this. Too low fails long
+    scans; too high lets forgotten ones hold workers."""
+    database_url: UrlWithPassword = computed(_catalog, "`lake/catalog.db` beside `data_dir`")
     """The catalog: which segments there are. The path of an SQLite file, or `postgresql://user:password@host/name`.
     Coordinators that share it and `lake_url` give the same answers; on a slow one every query waits for a look at
     it."""
     lake_url: Text = computed(_segments, "`lake/segments` beside `data_dir`")
     """The folder or bucket with the segments of metrics, as workers see it too: a path, or `s3://bucket/folder`.
     Another one than imports were written to makes queries fail that need them."""
+    orphan_grace_s: SecondsOrZero = 86400.0
+    """Seconds after which what is in the lake and nobody refers to is removed: what imports leave that were killed. An
+    import that takes longer than half of it fails. Too high keeps what is lost on the disk; 0 removes nothing."""
     queries_at_once: Count = 20
     """PromQL queries that run at the same time; the others wait in line. Too low leaves workers idle; too high lets
-    queries compete for memory: each may take `query_memory_bytes`."""
+    queries compete for memory: each may take `query_memory_bytes`, and all together what `memory_bytes` leaves."""
     query_timeout_s: Seconds = 120.0
     """Seconds that a PromQL query may take, waiting in line among them; one that asks for more gets this. Too low fails
     long queries; too high lets abandoned ones hold places."""

@@ -1,6 +1,7 @@
 """What is wrong with settings, told all at once: which one, what it is, where that came from, what is allowed."""
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -8,6 +9,8 @@ from typing import Final
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 
 _LONGEST_SHOWN: Final = 80
+_PASSWORD: Final = re.compile(r"(?<=://)([^\s:/@]*):\S*@")
+"""In a URL, up to the last `@`: there may be one in the password as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,10 @@ def hint(name: str, names: Iterable[str]) -> str:
 
 
 def shown(value: object) -> str:
-    """A value as it is repeated to who wrote it."""
-    text = repr(value)
+    """A value as it is repeated to who wrote it, without a password in a URL.
+
+    >>> shown("http://me:hunter2@worker-1:7072")
+    "'http://me:***@worker-1:7072'"
+    """
+    text = _PASSWORD.sub(r"\1:***@", repr(value))
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"

@@ -57,6 +57,8 @@ as a number or as a text such as `512MiB`, `10GiB` (powers of 1024) or `2TB` (po
 where the process was started.
 
 The token may also be in the environment variable `QUARTERDECK_TOKEN`, instead of a `token_file`.
+`QUARTERDECK_RUN_DIR` may name the folder in which processes and commands of one user find each other's tokens; without
+it that is `/tmp/quarterdeck-UID`.
 
 ```yaml
 {EXAMPLE}```

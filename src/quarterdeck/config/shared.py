@@ -12,7 +12,7 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 
 from quarterdeck.config.conflicts import Conflict, ConflictError, at_most
 from quarterdeck.config.s3 import S3Settings
-from quarterdeck.config.values import Allowed, File, LogFormat, LogLevel, Seconds, Switch
+from quarterdeck.config.values import Allowed, Bytes, Count, File, LogFormat, LogLevel, Seconds, Switch, Texts
 
 
 class ProcessSettings(BaseSettings):
@@ -40,10 +40,29 @@ class ProcessSettings(BaseSettings):
     public one, lets strangers into the crew."""
     token_file: File | None = None
     """A file with the token that the crew and its clients share: one line, at least 16 characters. Without it, and
-    without the environment variable `QUARTERDECK_TOKEN`, whoever can connect may ask."""
+    without the environment variable `QUARTERDECK_TOKEN`, a process that listens on loopback alone makes one in its
+    `data_dir`, which other processes and tools of the same user find by themselves."""
     insecure: Switch = False
-    """Whether to listen off loopback without TLS and token. True gives everybody who can reach the address the data and
-    the machine's time; it is for networks that let nobody else in."""
+    """Whether to listen off loopback without TLS and token, and to send a token over connections without TLS. True
+    gives everybody who can reach the address the data, the answers (they may join as workers) and the machine's time,
+    and lets everybody on the way read the token; it is for networks that let nobody else in."""
+    reading_needs_token: Switch | None = None
+    """Whether the token is needed on loopback too for what only reads metrics: the API of Prometheus, `/metrics` and
+    the like. Not set means: for a token that somebody gave, yes; for one that was made at the start, no, so that
+    Grafana and promtool on the same machine work without any setting. Off loopback it is always needed. False lets
+    every user of the machine read all metrics."""
+    http_names: Texts = ()
+    """Names by which this server may be asked for, besides those of loopback: the `Host` of a request must be one of
+    them while the server listens on loopback alone. For a proxy on the same machine that keeps the name it was asked
+    for. A name that somebody else can make point here lets web pages reach this server."""
+    http_origins: Texts = ()
+    """Web sites whose pages may use this server from a browser, each as `https://tools.example`. Pages of all others
+    are refused; a site on this list can do whatever its visitors may."""
+    source_roots: Texts = ()
+    """Folders and buckets below which callers may name files to scan or search. It binds all but the user who runs the
+    process and asks over loopback. Empty is the lake, for a coordinator, and nothing for others: a cluster that
+    searches logs needs it for coordinators and workers. Too wide a root shows callers what only the process should
+    read."""
     log_format: LogFormat = "auto"
     """`json` writes one object a line, for machines; `console` columns, for people; `auto` takes `console` on a
     terminal. The wrong one is only hard to read."""
@@ -54,6 +73,31 @@ class ProcessSettings(BaseSettings):
     """Seconds that ending may take once queries (`shutdown_grace_s`) or works (`drain_max_s`) had their time; then the
     process ends by force. Too low leaves files for the next start to clean up; too high lets an orchestrator lose
     patience and kill it."""
+    http_connections_max: Count = 10_000
+    """HTTP connections that are open at once; fewer where the system lets the process open fewer files. Beyond it the
+    one that has been idle for longest is closed for a new one, or the new one is. Too low turns clients and workers
+    away; too high lets strangers take memory and descriptors."""
+    http_connections_per_address_max: Count = 256
+    """HTTP connections of one client address that wait for their client: for the rest of a request, or for the next
+    one. Those that are being answered do not count, such as registrations of workers. Beyond it the address loses the
+    one that has waited longest. Too low hurts clients behind one proxy; too high lets one client take all."""
+    http_bodies_max_bytes: Bytes = 64 * 1024**2
+    """What the bodies of all HTTP requests together may take in memory until they are answered, besides the first 8 KiB
+    of each; a request beyond it gets 503. Too low refuses large requests that come together; too high lets strangers
+    take memory."""
+    http_body_stall_s: Seconds = 10.0
+    """Seconds in which some of a request's body must come. Too low cuts off networks that stutter; too high lets
+    silent clients hold memory."""
+    http_body_timeout_s: Seconds = 60.0
+    """Seconds for the whole body of a request, of at most 4 MiB. Too low cuts off slow networks; too high lets clients
+    that send a byte now and then hold memory."""
+    http_unread_timeout_s: Seconds = 900.0
+    """Seconds in which a client must read some of an answer that waits for it. Too low cuts off people who page through
+    an answer; too high keeps results and places in line for clients that hang."""
+    store_timeout_s: Seconds = 60.0
+    """Seconds that one call to an object store may take, local or not, and each part of a long read; what moves many
+    bytes has a second more for each MiB. Too low fails reads from disks that are only slow; too high lets queries wait
+    for a mount that hangs."""
     s3: Annotated[S3Settings, NoDecode, Allowed("settings of its own: endpoint, region and so on")] = S3Settings()
     """How S3 is reached; see below."""
 

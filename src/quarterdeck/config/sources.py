@@ -110,7 +110,9 @@ class Section:
         ]
         section = file.sections.get(process)
         if section is not None and not isinstance(section, dict):
-            problems.append(Problem(process, f"is {section!r} ({file.place((process,))}); it takes settings below it"))
+            problems.append(
+                Problem(process, f"is {_kind(section)} ({file.place((process,))}); it takes settings below it")
+            )
             section = None
         values = {str(name): value for name, value in cast("dict[Any, Any]", section or {}).items()}
         return cls(values, file, process, (*file.problems, *problems))
@@ -136,6 +138,11 @@ def merged(sources: list[Source]) -> dict[str, Any]:
             both = isinstance(below, dict) and isinstance(value, dict)
             result[name] = {**cast("dict[str, Any]", below), **cast("dict[str, Any]", value)} if both else value
     return result
+
+
+def _kind(section: object) -> str:
+    """In words: what it is may have secrets in it."""
+    return "a list" if isinstance(section, list) else "a single value"
 
 
 def _is_service_link(name: str, value: str) -> bool:

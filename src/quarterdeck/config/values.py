@@ -58,6 +58,7 @@ Text = Annotated[str, AfterValidator(_not_blank), Allowed("text that is not empt
 Texts = Annotated[
     tuple[Text, ...], NoDecode, BeforeValidator(items), Allowed("a list of words, or one text with commas")
 ]
+UrlWithPassword = Annotated[Text, Field(repr=False)]
 Port = Annotated[int, _NUMBER, Field(ge=0, le=65535), Allowed("a port from 0 to 65535, where 0 takes a free one")]
 Count = Annotated[int, _NUMBER, Field(ge=1), Allowed("a whole number from 1")]
 CountOrZero = Annotated[int, _NUMBER, Field(ge=0), Allowed("a whole number from 0")]
@@ -105,12 +106,14 @@ def has_more_below(field: FieldInfo) -> bool:
 
 
 def is_secret(field: FieldInfo) -> bool:
-    """Whether a value must not be shown."""
-    return _consists_of(field.annotation, SecretStr)
+    """Whether a value must not be shown: it is a secret, is kept out of `repr`, or has one below it."""
+    return not field.repr or _has_secret(field.annotation)
 
 
-def _consists_of(annotation: Any, wanted: type) -> bool:
-    return annotation is wanted or any(_consists_of(part, wanted) for part in get_args(annotation))
+def _has_secret(annotation: Any) -> bool:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return any(map(is_secret, annotation.model_fields.values()))
+    return annotation is SecretStr or any(map(_has_secret, get_args(annotation)))
 
 
 def _marks(annotation: Any, metadata: list[Any]) -> Iterator[Allowed]:

@@ -78,20 +78,22 @@ class WorkerSettings(CrewSettings):
     node: Text = computed(host_name, "the host name")
     """The machine this worker is on, as people and the crew's table know it. Two machines of one name look like one."""
     tenant: Text = "default"
-    """Whose work this worker takes. Works of another tenant never come here, and wait if nobody else takes them. PromQL
-    works of a tenant that has no workers go to those of `default`."""
+    """Whose work this worker takes. Works of another tenant never come here, unless this is `default`: its workers do
+    the works of tenants that have none."""
     kinds: Kinds = (WorkKind.LEAF, WorkKind.SEARCH)
     """The kinds of work this worker takes: `leaf` is for PromQL, `search` for scans; this release refuses to start with
     another. A kind that no worker takes waits until its query gives up."""
     slots: Count = computed(cores, "the cores this process may use")
-    """Works that run at the same time. Too low leaves cores idle; too high makes works compete for cores and memory."""
+    """Works that run at the same time, and one more for each further kind: no kind takes the last place from another.
+    Too low leaves cores idle; too high makes works compete for cores and memory."""
     queue_places: CountOrZero = computed(_queue_places, "twice `slots`")
     """Works that are taken ahead while all slots are busy. Too low leaves a slot idle for a round trip between two
     works; too high binds works here that another worker could begin. Beyond the default, works travel in bundles, for
     which one may wait 20 ms: with many small works that gives twice as many a second (try 64)."""
-    memory_bytes: Bytes = computed(memory_bytes, "the memory this process may use")
-    """The memory that this worker may use; what one query may take is reckoned from it. More than there is invites
-    works that end in the kernel killing the process."""
+    memory_bytes: Bytes = computed(memory_bytes, "the memory this process may use; `up` divides it among its processes")
+    """The memory that this worker may use; what one query may take is reckoned from it. Close to it no PromQL work may
+    become heavy, and then those of the query that has the most are ended, by name. More than there is invites works
+    that end in the kernel killing the process."""
     join: Addresses = ("127.0.0.1:7071",)
     """Coordinators to dial, their control ports. One that is not there is tried again for ever."""
     join_dns: Address | None = None
@@ -163,7 +165,7 @@ class WorkerSettings(CrewSettings):
     """Threads of one PromQL work. Works run on `slots` of them already: more help a worker with few and large works."""
     leaf_memory_bytes: Bytes = computed(_leaf_memory_bytes, "half of `memory_bytes`, divided by `slots`")
     """Memory of one PromQL work; one that needs more fails. Too high lets `slots` works together use more than there
-    is, and the kernel kills the process."""
+    is, and then the largest is ended."""
     sample_memory_bytes: BytesOrZero = computed(_sample_memory_bytes, "an eighth of `memory_bytes`")
     """Memory for samples that were read and may be asked for again. Too low reads and decodes the same files for every
     query; too high leaves works too little."""

@@ -3,15 +3,21 @@
 Stricter than YAML: a key that stands twice is an error, because one of the two was not meant to be overridden.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from quarterdeck.config.problems import Problem
 
+if TYPE_CHECKING:
+    import yaml
+
 SectionPath = tuple[str, ...]
 
+_QUOTED: Final = re.compile(r" ?'[^'<]{2,}'")
+"""What the parser repeats of the file: the name of an alias or a tag. A sign, or `<scalar>`, is its own word."""
 _DEPTH: Final = 3
 """Section, setting, and the settings below one: `worker`, `s3`, `region`."""
 
@@ -44,7 +50,7 @@ def read_yaml_file(path: Path) -> YamlFile:
     except UnicodeDecodeError:
         return _unreadable(path, "it is not text in UTF-8")
     except yaml.YAMLError as error:
-        return _unreadable(path, " ".join(str(error).split()))
+        return _unreadable(path, _told(error))
     if not isinstance(document, dict):
         return _unreadable(path, "it has no sections; `coordinator:` and `worker:` are what it may have")
     lines: dict[SectionPath, int] = {}
@@ -58,6 +64,16 @@ def read_yaml_file(path: Path) -> YamlFile:
 
 def _unreadable(path: Path, why: str) -> YamlFile:
     return YamlFile(path, {}, {}, [Problem(f"the file {path}", f"cannot be read: {why}")])
+
+
+def _told(error: "yaml.YAMLError") -> str:
+    """What is wrong and where. What stands there is not repeated: it may be a secret."""
+    mark: Any = getattr(error, "problem_mark", None)
+    if mark is None:
+        return str(getattr(error, "reason", "it is not YAML"))
+    parts = (getattr(error, "context", None), getattr(error, "problem", None))
+    said = ": ".join(_QUOTED.sub("", part) for part in parts if part)
+    return f"{said}, in line {mark.line + 1}, column {mark.column + 1}"
 
 
 def _keys(node: Any, above: SectionPath) -> Iterator[tuple[SectionPath, int]]:

@@ -39,6 +39,8 @@ MAX_ENVELOPE_BYTES = 16 * 1024 * 1024
 """The largest envelope that is read. A peer that sends a larger one loses its connection."""
 
 
+MAX_MESSAGES = 4_096
+"""In one envelope, eight times as many as a conversation writes: each costs a hundred times what it has in bytes."""
 _MAX_WORDS = 4_000
 """How many characters of words meant for people travel; the rest of an error that quotes a whole file is cut off."""
 
@@ -56,6 +58,8 @@ def decode(data: bytes) -> Envelope:
     """Raises `ProtocolError` for anything that is not an envelope of messages we know."""
     try:
         envelope = pb.Envelope.FromString(data)
+        if len(envelope.messages) > MAX_MESSAGES:
+            raise ValueError(f"{len(envelope.messages):,} messages, and {MAX_MESSAGES:,} are the most")
         messages = tuple(map(_message_of, envelope.messages))
     except (DecodeError, ValueError) as error:
         raise ProtocolError(f"an envelope that cannot be read: {error}") from None
@@ -95,6 +99,19 @@ def _status_of(status: pb.WorkerStatus) -> WorkerStatus:
 def _words_to(words: str) -> str:
     """Words for people. They may quote a file's name that is no text, or go on for ever; neither may stop a session."""
     return words[:_MAX_WORDS].encode("utf-8", "backslashreplace").decode()
+
+
+def _moment_of(seconds: float) -> float:
+    """One that is no number would be the end of every sum it gets into."""
+    if not math.isfinite(seconds):
+        raise ValueError(f"a moment at {seconds} s")
+    return seconds
+
+
+def _span_of(seconds: float) -> float:
+    if not 0 <= seconds < math.inf:
+        raise ValueError(f"a time of {seconds} s")
+    return seconds
 
 
 def _id_of(text: str, what: str) -> str:
@@ -254,12 +271,14 @@ def _failed_to(message: m.WorkFailed) -> Fields:
         "code": error.code,
         "message": _words_to(error.message),
         "retryable": error.retryable,
+        "culprit": error.culprit,
     }
     return {"work_failed": failed}
 
 
 def _failed_of(message: pb.WorkFailed) -> m.WorkFailed:
-    error = WorkError(_id_of(message.code, "code in a failure"), message.message, message.retryable)
+    code = _id_of(message.code, "code in a failure")
+    error = WorkError(code, message.message, message.retryable, message.culprit)
     return m.WorkFailed(_attempt_of(message.attempt), error)
 
 
@@ -364,6 +383,7 @@ _ENCODERS: dict[type, Callable[[Any], Fields]] = {
     m.AssignWork: _assign_to,
     m.CancelWork: lambda message: {"cancel_work": _attempt_to(message.attempt)},
     m.CancelQuery: lambda message: {"cancel_query": message.query_id},
+    m.RecallWork: lambda message: {"recall_work": _attempt_to(message.attempt)},
     m.ArtifactAck: lambda message: {"artifact_ack": _attempt_to(message.attempt)},
     m.DrainRequest: lambda _: {"drain_request": {}},
     m.Goodbye: lambda message: {"goodbye": _words_to(message.reason)},
@@ -373,7 +393,7 @@ _DECODERS: dict[str, Callable[[Any], Message]] = {
     "register": _register_of,
     "holdings": _holdings_of,
     "worker_beat": lambda body: m.WorkerBeat(_status_of(body)),
-    "beat_echo": lambda body: m.BeatEcho(cast(float, body)),
+    "beat_echo": lambda body: m.BeatEcho(_moment_of(body)),
     "disk_reported": _disk_of,
     "credit_changed": lambda body: m.CreditChanged(cast(int, body)),
     "work_accepted": lambda body: m.WorkAccepted(_attempt_of(body)),
@@ -385,14 +405,15 @@ _DECODERS: dict[str, Callable[[Any], Message]] = {
     "work_canceled": lambda body: m.WorkCanceled(_attempt_of(body)),
     "artifact_lost": _lost_of,
     "deposed": lambda body: m.Deposed(Fence(body)),
-    "throttled": lambda body: m.Throttled(cast(float, body)),
+    "throttled": lambda body: m.Throttled(_span_of(body)),
     "registered": _registered_of,
     "refused": lambda body: m.Refused(cast(str, body)),
-    "coordinator_beat": lambda body: m.CoordinatorBeat(cast(float, body)),
+    "coordinator_beat": lambda body: m.CoordinatorBeat(_moment_of(body)),
     "credit_confirmed": lambda body: m.CreditConfirmed(cast(int, body)),
     "assign_work": _assign_of,
     "cancel_work": lambda body: m.CancelWork(_attempt_of(body)),
     "cancel_query": lambda body: m.CancelQuery(QueryId(_id_of(cast(str, body), "query to cancel"))),
+    "recall_work": lambda body: m.RecallWork(_attempt_of(body)),
     "artifact_ack": lambda body: m.ArtifactAck(_attempt_of(body)),
     "drain_request": lambda _: m.DrainRequest(),
     "goodbye": lambda body: m.Goodbye(cast(str, body)),

@@ -32,7 +32,8 @@ _PER_ENVELOPE = 512
 _PER_ENVELOPE_BYTES = 1024 * 1024
 """An envelope is full when its payloads are this large; one larger payload fills one alone."""
 _PATIENT = (ArtifactAck, DiskReported, WorkAccepted, WorkProgressed)
-"""Words that are in no hurry: nobody waits for them, and others soon follow that they can go with."""
+"""Words that are in no hurry: nobody waits for them, and others soon follow that they can go with. That a work is begun
+again is urgent: it may be what ended the worker before, and about to do so again."""
 _PATIENCE_S = 0.020
 _DISTANCE_S = 0.001
 """Between two envelopes: each costs gRPC some 150 µs on either side. A word after a silence still goes at once."""
@@ -79,7 +80,7 @@ class Conversation:
             return
         self._outbox.append(message)
         self._outbox_bytes += _payload_bytes(message)
-        if not isinstance(message, _PATIENT):
+        if not isinstance(message, _PATIENT) or (type(message) is WorkAccepted and message.attempt.number > 1):
             self._gathered += 1
             if self._gathered >= company or self._outbox_bytes >= _PER_ENVELOPE_BYTES:
                 self._wake.set()

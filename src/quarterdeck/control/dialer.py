@@ -1,6 +1,7 @@
 """Dialling a peer's control port. Each connection has a channel of its own, which ends with it."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import grpc
@@ -29,8 +30,9 @@ class Identity:
 
     name: str
     """Who calls; with the same name later it is the same process, or the one that replaced it."""
-    authorization: str | None = None
-    """What goes with every call as its `authorization`, where the crew has a token."""
+    authorization_for: Callable[[str], str | None] = lambda _: None
+    """What goes with a call of an address as its `authorization`; None where there is nothing to show. May raise
+    `LinkClosedError` for an address that may not be called."""
 
 
 class GrpcDialer:
@@ -45,18 +47,19 @@ class GrpcDialer:
             (METADATA_PROTOCOL, PROTOCOL),
             (METADATA_IDENTITY, identity.name),
         ]
-        if identity.authorization is not None:
-            self._metadata.append((METADATA_TOKEN, identity.authorization))
+        self._authorization_for = identity.authorization_for
         self._credentials = credentials
         self._options = client_options(keepalive or Keepalive())
         self._partings: set[asyncio.Task[None]] = set()
 
     async def dial(self, address: str) -> Link:
+        authorization = self._authorization_for(address)
+        shown = [] if authorization is None else [(METADATA_TOKEN, authorization)]
         channel = self._channel(address)
         try:
             await _connect(channel, address)
             converse: grpc.aio.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(METHOD)
-            call = converse(metadata=grpc.aio.Metadata(*self._metadata))
+            call = converse(metadata=grpc.aio.Metadata(*self._metadata, *shown))
             await _be_admitted(call, address)
         except BaseException:
             await channel.close()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from quarterdeck.control.codec import MAX_ENVELOPE_BYTES
 
-PROTOCOL = "1"
+PROTOCOL = "2"
 """Rises when a peer of an older version would misunderstand us. Sent with every call, and checked."""
 
 METADATA_PROTOCOL = "quarterdeck-protocol"
@@ -13,6 +13,10 @@ METADATA_IDENTITY = "quarterdeck-identity"
 METADATA_ADMITTED = "quarterdeck-admitted"
 """What a server answers with at once when it takes a call."""
 METADATA_TOKEN = "authorization"  # noqa: S105 - the name of a header
+
+_CALLS_MAX = 4
+_METADATA_BYTES = 16 * 1024
+_IDLE_MS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +53,17 @@ def client_options(keepalive: Keepalive) -> Sequence[tuple[str, int]]:
 
 
 def server_options(keepalive: Keepalive) -> Sequence[tuple[str, int]]:
-    # Two processes on one port would share the connections between them, and neither would know.
-    return [*_both(keepalive), ("grpc.so_reuseport", 0)]
+    return [
+        *_both(keepalive),
+        # Two processes on one port would share the connections between them, and neither would know.
+        ("grpc.so_reuseport", 0),
+        # What a stranger may hold: a connection carries one call, which says who it is in few words, and one without a
+        # call is closed.
+        ("grpc.max_concurrent_streams", _CALLS_MAX),
+        ("grpc.max_metadata_size", _METADATA_BYTES),
+        ("grpc.absolute_max_metadata_size", _METADATA_BYTES),
+        ("grpc.max_connection_idle_ms", _IDLE_MS),
+    ]
 
 
 def _both(keepalive: Keepalive) -> list[tuple[str, int]]:

@@ -5,6 +5,7 @@ It decides nothing about work: that is the machine's affair, and the driver carr
 """
 
 import asyncio
+import random
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Final
@@ -43,13 +44,18 @@ from quarterdeck.crew.process.lifecycle import (
     settle_memory,
     stop_if_broken,
 )
+from quarterdeck.crew.process.memory_budget import MemoryBudget
+from quarterdeck.crew.process.memory_watch import MemoryWatch
+from quarterdeck.crew.process.room import http_limits
 from quarterdeck.crew.process.status import status_router
 from quarterdeck.http.monitor import MonitorSources
 from quarterdeck.http.server import HttpServer
 from quarterdeck.metrics.api.parameters import MAX_STEPS
 from quarterdeck.metrics.catalog import Catalog
+from quarterdeck.metrics.freed_memory import give_back_freed_memory, use_one_allocator
+from quarterdeck.metrics.orphans import OrphanCollector
 from quarterdeck.metrics.promql.limits import Limits
-from quarterdeck.metrics.routes import metrics_router
+from quarterdeck.metrics.routes import PREFIX, metrics_router
 from quarterdeck.metrics.series_service import SeriesService
 from quarterdeck.metrics.service import MetricsService, QueryOptions
 from quarterdeck.metrics.status_routes import prometheus_status_router
@@ -69,14 +75,17 @@ from quarterdeck.stores.database.opening import open_database
 from quarterdeck.stores.database.threaded import ThreadedDatabase
 from quarterdeck.stores.disk import DiskBudget, DiskLimits
 from quarterdeck.stores.objects import ObjectStores, S3Options
+from quarterdeck.stores.source_roots import SourceRoots
 from quarterdeck.telemetry.exposition import render
 from quarterdeck.telemetry.logs import get_logger
 from quarterdeck.telemetry.metrics import (
     CoordinatorFigures,
     CoordinatorMetrics,
+    LakeMetrics,
     RecruiterFigures,
     RecruiterMetrics,
     SearchMetrics,
+    StoreMetrics,
 )
 
 _log = get_logger(__name__)
@@ -100,7 +109,7 @@ class Coordinator:
         self._summaries = Summaries(self._clock)
         self._timelines = Timelines(self._clock)
         self._stopping = False
-        self._doors = Doors(guard)
+        self._doors = Doors(guard, http_limits(settings))
         self._budget = DiskBudget(folder.folder("spool"), DiskLimits(settings.spool_limit_bytes))
         self._machine = CoordinatorMachine(
             CoordinatorConfig(
@@ -117,7 +126,7 @@ class Coordinator:
             stall_timeout_s=settings.fetch_stall_timeout_s,
             memory_limit_bytes=settings.fetch_memory_bytes,
             at_once=settings.fetches_at_once,
-            token=guard.bare_token,
+            authorize=guard.authorize,
             ssl=guard.client_context,
             on_begin=self._meter.fetch_began,
             address_of=self._address_of,
@@ -132,13 +141,17 @@ class Coordinator:
             ),
             on_trouble=log_trouble,
         )
-        self._objects = ObjectStores(S3Options(**settings.s3.options()))
+        self._objects = ObjectStores(S3Options(**settings.s3.options()), timeout_s=settings.store_timeout_s)
+        self._store_metrics = StoreMetrics(self._registry)
         self._scans = ScanService(
             self._driver,
             self._objects,
             self._ids,
+            clock=self._clock,
             window=Window(settings.window_works, max(1, settings.spool_limit_bytes // _SPOOL_SHARE)),
             wait_limit_s=settings.wait_limit_s,
+            at_once=settings.scans_at_once,
+            timeout_s=settings.scan_timeout_s,
         )
         self._recruiter_metrics = RecruiterMetrics(self._registry)
         self._recruiter = RecruiterService(self._clock, self._ids, RecruiterMeter(self._recruiter_metrics.wait))
@@ -150,10 +163,20 @@ class Coordinator:
             self._ids,
             OwnRecruiter(self._recruiter),
             SearchMetrics(self._registry),
-            token=guard.bare_token,
+            authorize=guard.authorize,
             ssl=guard.client_context,
         )
+        self._memory = MemoryBudget(settings.memory_bytes)
         self._database = ThreadedDatabase(open_database(settings.database_url))
+        self._orphans = OrphanCollector(
+            self._database,
+            self._objects,
+            settings.lake_url,
+            LakeMetrics(self._registry),
+            grace_s=settings.orphan_grace_s,
+            query_timeout_s=settings.query_timeout_s,
+            chance=random.random,
+        )
         self._queries = MetricsService(
             self._driver,
             Catalog(self._database, settings.lake_url),
@@ -161,6 +184,7 @@ class Coordinator:
             self._clock,
             self._timelines,
             _query_options(settings),
+            self._memory,
         )
 
     async def run(self, signals: StopSignals, forced_end: ForcedEnd) -> int:
@@ -168,15 +192,18 @@ class Coordinator:
         settings = self._settings
         self._guard.check("the HTTP server", settings.http_host)
         self._guard.check("the control port", settings.control_host)
+        self._guard.check_dialling_urls(settings.recruiters)
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._database.close)
             stack.callback(self._queries.end)
             stack.push_async_callback(self._search.close)
+            use_one_allocator()
             await self._database.upgrade()
             await self._fetcher.start()
             stack.push_async_callback(self._fetcher.close)
             self._metrics.read_figures_from(self._figures)
             self._recruiter_metrics.read_figures_from(self._recruiter_figures)
+            self._store_metrics.read_figures_from(self._objects.figures)
             running = asyncio.create_task(self._driver.run(), name="driver")
             stack.push_async_callback(end_task, running)
             control = (settings.control_host, settings.control_port)
@@ -184,7 +211,9 @@ class Coordinator:
             await self._dial(stack, signals)
             http = await self._listen_http(stack)
             await self._warm_up(stack, signals)
+            stack.push_async_callback(end_task, asyncio.create_task(self._orphans.run(), name="remove orphans"))
             settle_memory()
+            stack.enter_context(MemoryWatch(self._memory, settings.memory_bytes, trim=give_back_freed_memory))
             self._folder.announce(http=http.url, control=join_address(settings.control_host, server.port))
             _log.info("coordinator is up", url=http.url, control_port=server.port)
             return await self._live(http, signals, forced_end)
@@ -252,10 +281,11 @@ class Coordinator:
         )
         series = SeriesService(self._queries, self._driver, self._ids)
         recruiting = RecruiterRoute(self._recruiter)
+        roots = SourceRoots(settings.source_roots or (settings.lake_url,))
         routers = [
             status_router(self._driver, self._summaries, self._clock, settings.coordinator_id),
-            scan_router(self._scans),
-            search_router(self._search.service),
+            scan_router(self._scans, roots),
+            search_router(self._search.service, roots=roots),
             metrics_router(self._queries, series),
             stream_router(self._queries),
             tag_router(self._queries, series),
@@ -265,7 +295,13 @@ class Coordinator:
         ]
         address = (settings.http_host, settings.http_port)
         return await self._doors.open_http(
-            stack, address, "Quarterdeck", sources, routers=routers, raw=recruiting.by_path()
+            stack,
+            address,
+            "Quarterdeck",
+            sources,
+            routers=routers,
+            raw=recruiting.by_path(),
+            reading_prefixes=(f"{PREFIX}/",),
         )
 
     def _address_of(self, worker_id: WorkerId) -> str | None:
@@ -280,6 +316,7 @@ class Coordinator:
             return ["it is shutting down"]
         states = self._meter.workers_by_state()
         missing = [] if states[WorkerState.ACCEPTING] else ["no worker accepts work"]
+        missing += self._objects.trouble()
         return missing if self._queries.warmed.is_set() else [*missing, "compiled code is not loaded yet"]
 
     def _scaling(self) -> Mapping[str, float]:
@@ -295,11 +332,14 @@ class Coordinator:
             "queries_running": self._queries.admission.running,
             "queries_queued": self._queries.admission.depth,
             "oldest_query_age_s": round(self._queries.admission.oldest_s, 3),
+            "scans_running": self._scans.admission.running,
+            "scans_queued": self._scans.admission.depth,
+            "oldest_scan_age_s": round(self._scans.admission.oldest_s, 3),
             **scaling(self._recruiter.figures()),
         }
 
     def _recruiter_figures(self) -> RecruiterFigures:
-        return measured(self._recruiter.figures(), self._doors.rejections())
+        return measured(self._recruiter.figures(), self._doors.rejections(), self._doors.stalls())
 
     def _figures(self) -> CoordinatorFigures:
         machine, counters, disk = self._machine, self._machine.counters, self._budget.figures()
@@ -318,6 +358,8 @@ class Coordinator:
             registrations_refused=counters["registrations_refused"],
             own_pauses=counters["own_pauses"],
             rejections=self._doors.rejections(),
+            stalls={route: one.count for route, one in self._doors.stalls().items()},
+            stalled_s={route: one.seconds for route, one in self._doors.stalls().items()},
             affinity_hits=counters["assigned_at_home"],
             affinity_misses=counters["assigned_spilled"],
             fetched_bytes=self._fetcher.counters["bytes"],
@@ -326,6 +368,8 @@ class Coordinator:
             queries_running=self._queries.admission.running,
             queries_queued=self._queries.admission.depth,
             oldest_queued_query_age_s=self._queries.admission.oldest_s,
+            query_memory_bytes=self._memory.used_bytes,
+            queries_ended_for_memory=self._memory.ended,
         )
 
 

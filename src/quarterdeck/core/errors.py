@@ -26,11 +26,17 @@ class ErrorCode(StrEnum):
     UNAUTHENTICATED = "unauthenticated"
     """The caller did not show that it may ask at all."""
 
+    PERMISSION_DENIED = "permission_denied"
+    """The caller may ask, but not for this, or not from there."""
+
     NO_WORKER = "no_worker"
     """The work waited as long as its caller allowed, and no worker could take it."""
 
     ATTEMPTS_EXHAUSTED = "attempts_exhausted"
     """The work was tried as often as its policy allows; each attempt was lost or failed for a passing reason."""
+
+    QUARANTINED = "quarantined"
+    """The work is not tried again: what ran it died each time."""
 
     WORK_FAILED = "work_failed"
     """A worker ran the work and met an error that retrying cannot cure."""
@@ -70,7 +76,7 @@ class ErrorRow:
     """Whether the same request may succeed later with nothing changed by the caller."""
 
 
-# Exit codes: 64 to 78 as sysexits(3) means them, 124 as timeout(1), 130 as a shell after SIGINT; 80 to 82 are ours,
+# Exit codes: 64 to 78 as sysexits(3) means them, 124 as timeout(1), 130 as a shell after SIGINT; 80 to 84 are ours,
 # where nobody has a meaning. 1 is left for a Python traceback and 2 for a wrong command line.
 # HTTP: 422 is what Prometheus answers for a query that cannot be executed, 499 what nginx logs when the client is gone.
 ERROR_TABLE: Final[Mapping[ErrorCode, ErrorRow]] = MappingProxyType(
@@ -78,8 +84,10 @@ ERROR_TABLE: Final[Mapping[ErrorCode, ErrorRow]] = MappingProxyType(
         ErrorCode.INVALID_ARGUMENT: ErrorRow("INVALID_ARGUMENT", http_status=400, exit_code=65, retryable=False),
         ErrorCode.NOT_FOUND: ErrorRow("NOT_FOUND", http_status=404, exit_code=66, retryable=False),
         ErrorCode.UNAUTHENTICATED: ErrorRow("UNAUTHENTICATED", http_status=401, exit_code=77, retryable=False),
+        ErrorCode.PERMISSION_DENIED: ErrorRow("PERMISSION_DENIED", http_status=403, exit_code=84, retryable=False),
         ErrorCode.NO_WORKER: ErrorRow("UNAVAILABLE", http_status=503, exit_code=75, retryable=True),
         ErrorCode.ATTEMPTS_EXHAUSTED: ErrorRow("ABORTED", http_status=502, exit_code=81, retryable=True),
+        ErrorCode.QUARANTINED: ErrorRow("FAILED_PRECONDITION", http_status=422, exit_code=83, retryable=False),
         ErrorCode.WORK_FAILED: ErrorRow("FAILED_PRECONDITION", http_status=422, exit_code=80, retryable=False),
         ErrorCode.DEADLINE_EXCEEDED: ErrorRow("DEADLINE_EXCEEDED", http_status=504, exit_code=124, retryable=False),
         ErrorCode.CANCELED: ErrorRow("CANCELLED", http_status=499, exit_code=130, retryable=False),

@@ -5,6 +5,10 @@ from typing import Any
 
 import re2  # pyright: ignore[reportMissingTypeStubs]
 
+_MOST_CLASSES = 500
+"""Of Unicode, such as `\\p{L}`, in a pattern. RE2 writes all of them out before it looks at their memory, 70 us each,
+and holds the interpreter's lock meanwhile; so many of the large ones are too much memory anyway."""
+
 
 class RefusedPattern(Exception):
     """A pattern that RE2 does not take."""
@@ -24,6 +28,8 @@ def compile_re2(pattern: bytes, *, dot_takes_newlines: bool, memory_bytes: int =
     >>> compile_re2(b"b.", dot_takes_newlines=False).search(b"abc").span()
     (1, 3)
     """
+    if pattern.count(b"\\p") + pattern.count(b"\\P") > _MOST_CLASSES:
+        raise RefusedPattern("pattern too large - too many classes of Unicode", b"")
     options: Any = re2.Options()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     options.log_errors = False  # else RE2 writes to the process's standard error
     options.max_mem = memory_bytes

@@ -1,4 +1,4 @@
-"""How many queries run at once: the others wait in the order in which they came, and not for ever."""
+"""How many queries or scans run at once: the others wait in the order in which they came, and not for ever."""
 
 import asyncio
 from collections import OrderedDict
@@ -11,25 +11,50 @@ from quarterdeck.crew.ports import Clock
 
 
 class QueuedTooLongError(QuarterdeckError):
-    """A query's time was over before its turn came."""
+    """Somebody's time was over before their turn came."""
 
-    def __init__(self, waited_s: float, at_once: int) -> None:
+    def __init__(self, what: str, waited_s: float, at_once: int, setting: str) -> None:
         super().__init__(
             ErrorCode.DEADLINE_EXCEEDED,
-            "the query was not run",
+            f"the {what} was not run",
             f"it waited {waited_s:.3g} s while {at_once} others ran",
-            "ask again later, or let more run at once with queries_at_once",
+            f"ask again later, or let more run at once with {setting}",
             retryable=True,
         )
-        self.args = (waited_s, at_once)
+        self.args = (what, waited_s, at_once, setting)
+
+
+class LineFullError(QuarterdeckError):
+    """So many wait already that one more would only wait in vain."""
+
+    def __init__(self, what: str, waiting: int, at_once: int, setting: str) -> None:
+        super().__init__(
+            ErrorCode.RESOURCE_EXHAUSTED,
+            f"the {what} was not run",
+            f"{waiting} others wait already, and {at_once} run",
+            f"ask again later, or let more run at once with {setting}",
+        )
+        self.args = (what, waiting, at_once, setting)
 
 
 class Admission:
     """A line of those who wait, and a number of places. One event loop uses it."""
 
-    def __init__(self, at_once: int, clock: Clock) -> None:
+    def __init__(
+        self,
+        at_once: int,
+        clock: Clock,
+        *,
+        what: str = "query",
+        setting: str = "queries_at_once",
+        waiting_at_most: int | None = None,
+    ) -> None:
+        """`what` waits here, and how many may run is told with `setting`: for whoever reads the errors."""
         self._at_once: Final = at_once
         self._clock: Final = clock
+        self._what: Final = what
+        self._setting: Final = setting
+        self._waiting_at_most: Final = waiting_at_most
         self._waiting: Final[OrderedDict[asyncio.Future[None], float]] = OrderedDict()
         """Since when each waits, the first in line first."""
         self.running = 0
@@ -46,7 +71,8 @@ class Admission:
 
     @asynccontextmanager
     async def admitted(self, wait_limit_s: float) -> AsyncGenerator[float]:
-        """Runs the block when there is a place; yields how long that took. Raises `QueuedTooLongError`."""
+        """Runs the block when there is a place; yields how long that took. Raises `QueuedTooLongError`, and
+        `LineFullError`."""
         began_s = self._clock.now()
         await self._take(wait_limit_s)
         try:
@@ -58,6 +84,8 @@ class Admission:
         if self.running < self._at_once:  # then nobody waits: a place that gets free goes to who does
             self.running += 1
             return
+        if self._waiting_at_most is not None and self.depth >= self._waiting_at_most:
+            raise LineFullError(self._what, self.depth, self._at_once, self._setting)
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting[turn] = began_s = self._clock.now()
         try:
@@ -68,7 +96,8 @@ class Admission:
             if turn.done() and not turn.cancelled():
                 self._give_back()  # its turn came in the moment in which it gave up
             if isinstance(error, TimeoutError):
-                raise QueuedTooLongError(self._clock.now() - began_s, self._at_once) from None
+                waited_s = self._clock.now() - began_s
+                raise QueuedTooLongError(self._what, waited_s, self._at_once, self._setting) from None
             raise
 
     def _give_back(self) -> None:

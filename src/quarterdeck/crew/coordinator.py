@@ -24,6 +24,8 @@ from quarterdeck.telemetry.traces import span
 
 _HELLO_S = 5.0
 """How long a new connection may take to say who it is."""
+CREW_TENANT = "default"
+"""Whose workers do the works of tenants that have no workers of their own."""
 _STOPPED = WorkError(ErrorCode.UNAVAILABLE, "the coordinator has stopped; ask another one")
 
 
@@ -163,6 +165,13 @@ class CoordinatorDriver(Generic[ResultT]):
         """A result that was delivered and is not wanted."""
         self._fetcher.discard(result)
 
+    def crew_of(self, tenant: str) -> str:
+        """Whose workers do what a tenant asks for: its own if there are any, else those of the whole crew."""
+        if tenant == CREW_TENANT:
+            return tenant
+        sessions = self.machine.roster.sessions()
+        return tenant if any(session.worker.tenant == tenant for session in sessions) else CREW_TENANT
+
     def drain_worker(self, worker_id: WorkerId) -> None:
         self.apply(ev.DrainRequested(worker_id))
 
@@ -238,7 +247,9 @@ class CoordinatorDriver(Generic[ResultT]):
                 handle = self._queries.get(key.query_id)
                 if handle is not None:
                     handle.refused.append(effect)
-            case ef.WarnOfSilence() | ef.ReportRoundTrip() | ef.ReportProgress() | ef.ReportDurable():
+            case (
+                ef.WarnOfSilence() | ef.ReportRoundTrip() | ef.ReportProgress() | ef.ReportRecall() | ef.ReportDurable()
+            ):
                 pass  # for the observer
             case _:
                 assert_never(effect)

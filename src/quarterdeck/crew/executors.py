@@ -1,7 +1,8 @@
 """The worker's executor: one `KindExecutor` for each kind of work, and the threads in which they compute.
 
 An execution has two phases, both inside `KindExecutor.execute`. What waits for the network is awaited on the event
-loop. What computes goes through `Execution.run_in_thread`, of which at most `slots` run at once. Canceled in either, an
+loop. What computes goes through `Execution.run_in_thread`, for which there is a thread whenever the machine gives a
+place: one for each slot, and one for each further kind, so that no kind waits for another. Canceled in either, an
 execution has ended, thread included, and left nothing behind before the cancel is passed on: a slot that is free is
 free.
 
@@ -16,6 +17,7 @@ from contextvars import copy_context
 from typing import Final, Protocol, TypeVar
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.core.tracebacks import with_empty_frames
 from quarterdeck.core.workcoord.coordinator.effects import Outcome
 from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError, WorkKind, WorkSpec
 from quarterdeck.crew.cancel import CancelToken
@@ -51,12 +53,14 @@ class Execution:
     async def run_in_thread(self, function: Callable[[], T]) -> T:
         """What it returns or raises. Canceled, it cancels the token and waits until the function has ended; a result
         that comes too late is lost, and `KindExecutor.drop` is called for what it may have left."""
-        future = self._pool.submit(copy_context().run, function)
+        future = self._pool.submit(copy_context().run, with_empty_frames, function)
         try:
             return await asyncio.wrap_future(future)
         except asyncio.CancelledError:
             await _wait_for_end_of(future, self.token.cancel)
             raise
+        finally:
+            del future  # it has the error, whose traceback has this frame: only the garbage collector would end that
 
     def progress(self, fraction: float) -> None:
         """From 0 to 1, from any thread and as often as is convenient: ten times a second somebody is told."""
@@ -75,7 +79,10 @@ class KindExecutor(Protocol):
 
     async def execute(self, execution: Execution) -> Artifact:
         """Does it, or raises a `QuarterdeckError`, and then leaves nothing behind. The function it gives to
-        `run_in_thread` stops soon after `execution.token` is canceled, and leaves nothing behind then either."""
+        `run_in_thread` stops soon after `execution.token` is canceled, and leaves nothing behind then either.
+
+        An error with an attribute `ended_its_engine` that is True says that this work, and no other, ended the process
+        of its engine: a work that does so twice is not tried again."""
         ...
 
     def release(self, attempt: AttemptId) -> None:
@@ -106,7 +113,8 @@ class Executors:
         self._executors = tuple({id(executor): executor for executor in kinds.values()}.values())
         """Each once, though it may serve several kinds."""
         self._on_finished = on_finished
-        self._pool = ThreadPoolExecutor(slots, thread_name_prefix="execute")
+        threads = slots + max(0, len(kinds) - 1)  # as many as `core.workcoord.load` lets run at once
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="execute")
         # Drops have a thread of their own, so that they never wait for an execution.
         self._drops = ThreadPoolExecutor(1, thread_name_prefix="drop")
         self._running: set[asyncio.Task[object]] = set()
@@ -158,7 +166,8 @@ class Executors:
                 raise _stopping(attempt) from None
             raise
         except QuarterdeckError as error:
-            raise ExecutionFailedError(WorkError(error.code, error.message, error.retryable)) from error
+            culprit = getattr(error, "ended_its_engine", False) is True
+            raise ExecutionFailedError(WorkError(error.code, error.message, error.retryable, culprit)) from error
         finally:
             self._running.discard(task)
             if not self._running:

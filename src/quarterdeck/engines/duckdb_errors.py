@@ -11,6 +11,7 @@ import duckdb
 import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.engines.limits import no_memory
 from quarterdeck.engines.scan_file import ScanFile
 
 _arrow: Any = pyarrow
@@ -21,14 +22,8 @@ ENGINE_ERRORS: Final[tuple[type[Exception], ...]] = (duckdb.Error, OSError, _arr
 def translated(error: Exception, files: Iterable[ScanFile], culprit: ScanFile | None = None) -> QuarterdeckError:
     """The culprit is named beside a message that does not name it."""
     text = str(error)
-    if text.startswith("Out of Memory Error"):
-        return QuarterdeckError(
-            ErrorCode.RESOURCE_EXHAUSTED,
-            "the SQL needs more memory than it may have",
-            text.partition("\n")[0],
-            "read fewer rows or columns, or give the workers more memory",
-            retryable=False,  # the limit is each query's own: it would be reached again
-        )
+    if text.startswith("Out of Memory Error") or isinstance(error, MemoryError):
+        return no_memory(text.partition("\n")[0])
     for file in sorted(files, key=lambda file: len(str(file.path)), reverse=True):
         text = text.replace(str(file.path), file.name)
     if culprit is not None:

@@ -21,25 +21,13 @@ import duckdb
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.engines.duckdb_database import open_database
 from quarterdeck.engines.duckdb_errors import ENGINE_ERRORS, translated
+from quarterdeck.engines.limits import EngineLimits
 from quarterdeck.engines.scan_file import ScanFile
 
 _VIEW: Final = "files"
 _FILENAME: Final = "filename"
 _HARMLESS: Final = frozenset({ErrorCode.WORK_FAILED, ErrorCode.CANCELED})
 """How a query may end that leaves its database as it was: wrong SQL, and a cancel."""
-
-
-@dataclass(frozen=True, slots=True)
-class EngineLimits:
-    """What one query may use."""
-
-    threads: int
-    """More finish a single query sooner; queries that run side by side then compete."""
-    memory_limit_bytes: int
-    """A query that needs more fails: nothing is spilled to disk. As many queries as the worker has slots may need it at
-    once. DuckDB counts what it keeps for sorting, joining and grouping, not every single huge value."""
-    idle_databases: int
-    """How many are kept for the next query over the same files. Each has threads and some hundred kilobytes."""
 
 
 @dataclass(frozen=True, slots=True)

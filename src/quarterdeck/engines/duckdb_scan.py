@@ -4,16 +4,18 @@ Rows are streamed: DuckDB computes a few megabytes ahead of whoever pulls, and w
 of a stop signal, unless a single function is busy with a single huge value: DuckDB asks between some thousand rows.
 """
 
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Final, Protocol, TypeAlias
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, TypeAlias
 
 import duckdb
 
 from quarterdeck.engines.duckdb_errors import ENGINE_ERRORS, translated
-from quarterdeck.engines.duckdb_sandbox import EngineLimits, FileSet, Sandboxes
+from quarterdeck.engines.duckdb_sandbox import FileSet, Sandboxes
 from quarterdeck.engines.duckdb_select import one_select
+from quarterdeck.engines.limits import EngineLimits
 from quarterdeck.engines.scan_file import ScanFile
+from quarterdeck.engines.stop_signal import StopSignal
 
 Schema: TypeAlias = Any
 """A `pyarrow.Schema`."""
@@ -22,18 +24,6 @@ RecordBatch: TypeAlias = Any
 
 _BATCH_ROWS: Final = 65_536
 """What a reader has in hand at once. Fewer make an artifact's row groups out of many pieces; more take memory."""
-
-
-class StopSignal(Protocol):
-    """How a query learns that it is no longer wanted."""
-
-    def check(self) -> None:
-        """Raises if it is so."""
-        ...
-
-    def on_cancel(self, callback: Callable[[], None]) -> AbstractContextManager[None]:
-        """Calls this, again and again until the block ends, from when it is so."""
-        ...
 
 
 class Rows:
@@ -65,9 +55,9 @@ class Rows:
 class DuckDbScanner:
     """One for a process. Any number of threads may scan at once."""
 
-    def __init__(self, *, threads: int = 2, memory_limit_bytes: int = 1024**3, idle_databases: int = 4) -> None:
-        """See `EngineLimits`; threads and memory are for each scan."""
-        self._sandboxes = Sandboxes(EngineLimits(threads, memory_limit_bytes, idle_databases))
+    def __init__(self, limits: EngineLimits) -> None:
+        """For each scan."""
+        self._sandboxes = Sandboxes(limits)
 
     def warm_up(self) -> None:
         """What the first scan would have to wait for otherwise."""

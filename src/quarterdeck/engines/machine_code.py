@@ -2,18 +2,16 @@
 
 The compiler takes seconds to import and a hundred megabytes, so it has a process of its own, which is this module as a
 program. Loading what it made takes neither. Compiled code is kept beside the source, or in the user's cache if that
-place cannot be written. What it was made of and for which processor is in its name, so that no other is ever taken; its
-digest is in the file, so that a broken one is made again.
+place cannot be written, and taken only from where nobody else can write: see `code_folder`. What it was made of and for
+which processor is in its name, so that no other is ever taken; its digest is in the file, so that a broken one is made
+again.
 """
 
 import contextlib
 import ctypes
-import fcntl
 import hashlib
-import os
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
@@ -24,6 +22,8 @@ from typing import Any, Final
 
 import llvmlite  # pyright: ignore[reportMissingTypeStubs] - it has none
 from llvmlite import binding  # pyright: ignore[reportMissingTypeStubs]
+
+from quarterdeck.engines.code_folder import CodeFolder, code_folders
 
 llvm: Final[Any] = binding
 _FORMAT: Final = b"1"
@@ -60,11 +60,9 @@ class MachineCode:
         """Whether loading it need not wait for the compiler."""
         return self in _LOADED or self._kept() is not None
 
-    def folders(self) -> Iterator[Path]:
+    def folders(self) -> Iterator[CodeFolder]:
         """Where it may be, the best first."""
-        yield _source(self.module).parent / "__pycache__"
-        with contextlib.suppress(RuntimeError):  # there is no home
-            yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "quarterdeck"
+        yield from code_folders(_source(self.module))
 
     def _name(self) -> str:
         digest = hashlib.sha256(_FORMAT)
@@ -76,11 +74,10 @@ class MachineCode:
 
     def _kept(self) -> bytes | None:
         for folder in self.folders():
-            with contextlib.suppress(OSError):
-                data = (folder / self.file_name).read_bytes()
-                digest, code = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
-                if hashlib.sha256(code).digest() == digest:
-                    return code
+            data = folder.read(self.file_name) or b""
+            digest, code = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
+            if hashlib.sha256(code).digest() == digest:
+                return code
         return None
 
     def _made(self) -> bytes:
@@ -98,29 +95,16 @@ class MachineCode:
         """Where it can be written; nowhere costs the next process the time to compile it, and nothing else."""
         for folder in self.folders():
             with contextlib.suppress(OSError):
-                folder.mkdir(parents=True, exist_ok=True)
-                descriptor, temporary = tempfile.mkstemp(dir=folder)
-                try:
-                    with os.fdopen(descriptor, "wb") as file:
-                        os.fchmod(descriptor, 0o644)  # as readable as the source is
-                        file.write(hashlib.sha256(code).digest() + code)
-                    Path(temporary).replace(folder / self.file_name)
-                except OSError:
-                    Path(temporary).unlink(missing_ok=True)
-                    raise
+                folder.write(self.file_name, hashlib.sha256(code).digest() + code)
                 return
 
     @contextlib.contextmanager
     def _turn(self) -> Generator[None]:
         with contextlib.ExitStack() as stack:
             for folder in self.folders():
-                try:
-                    folder.mkdir(parents=True, exist_ok=True)
-                    lock = stack.enter_context((folder / f"{self.name}.lock").open("ab"))
-                    fcntl.flock(lock, fcntl.LOCK_EX)
-                except OSError:
-                    continue
-                break
+                with contextlib.suppress(OSError):
+                    stack.enter_context(folder.locked(f"{self.name}.lock"))
+                    break
             yield
 
 

@@ -8,7 +8,7 @@ and an address that is no plain one are refused.
 import asyncio
 import re
 import ssl as tls
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, cast
@@ -85,9 +85,17 @@ class HttpClient:
     """Use it from one event loop. How many answers are asked for at once is the caller's affair."""
 
     def __init__(
-        self, *, headers: Mapping[str, str], stall_timeout_s: float, ssl: tls.SSLContext | None = None
+        self,
+        *,
+        headers: Mapping[str, str],
+        stall_timeout_s: float,
+        ssl: tls.SSLContext | None = None,
+        authorize: "Callable[[Origin], str | None] | None" = None,
     ) -> None:
-        """`headers` go with every request. `stall_timeout_s` is for a connection to be made, and for the next byte."""
+        """`headers` go with every request. `stall_timeout_s` is for a connection to be made, and for the next byte.
+        `authorize` gives the value of the `Authorization` header for whoever is connected to, when that is done, and
+        may raise `UnreachableError` for one that may not be called."""
+        self._authorize = authorize
         self._headers = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         self._stall_timeout_s = stall_timeout_s
         self._ssl = ssl
@@ -100,8 +108,9 @@ class HttpClient:
     async def get(self, origin: Origin, target: str, headers: Mapping[str, str] | None = None) -> "Answer":
         """The answer, when its head has come. Close it, however that ends."""
         more = "".join(f"{name}: {value}\r\n" for name, value in headers.items()) if headers else ""
-        request = f"GET {target} HTTP/1.1\r\nHost: {origin.authority}\r\n{self._headers}{more}\r\n".encode("ascii")
-        return await self._ask(origin, request, self._stall_timeout_s)
+        first = f"GET {target} HTTP/1.1\r\nHost: {origin.authority}\r\n".encode("ascii")
+        rest = f"{self._headers}{more}\r\n".encode("ascii")
+        return await self._ask(origin, first, rest, self._stall_timeout_s)
 
     async def post(
         self,
@@ -114,18 +123,16 @@ class HttpClient:
         """As `get`. `stall_timeout_s` is for this answer alone, such as one that is known to take its time; connecting
         is not meant by it. It is sent once: whether it was heard when the connection breaks, nobody knows."""
         more = "".join(f"{name}: {value}\r\n" for name, value in headers.items()) if headers else ""
-        head = (
-            f"POST {target} HTTP/1.1\r\nHost: {origin.authority}\r\nContent-Length: {len(body)}\r\n"
-            f"{self._headers}{more}\r\n"
-        ).encode("ascii")
-        return await self._ask(origin, head + body, stall_timeout_s or self._stall_timeout_s)
+        first = f"POST {target} HTTP/1.1\r\nHost: {origin.authority}\r\nContent-Length: {len(body)}\r\n".encode("ascii")
+        rest = f"{self._headers}{more}\r\n".encode("ascii") + body
+        return await self._ask(origin, first, rest, stall_timeout_s or self._stall_timeout_s)
 
-    async def _ask(self, origin: Origin, request: bytes, stall_timeout_s: float) -> "Answer":
+    async def _ask(self, origin: Origin, first: bytes, rest: bytes, stall_timeout_s: float) -> "Answer":
         self.in_use += 1
         connection: _Connection | None = None
         try:
             connection = self._take(origin) or await self._connect(origin)
-            await connection.ask(request, stall_timeout_s)
+            await connection.ask(first + connection.authorization + rest, stall_timeout_s)
         except BaseException:
             self.in_use -= 1
             if connection is not None:
@@ -159,6 +166,8 @@ class HttpClient:
     async def _connect(self, origin: Origin) -> "_Connection":
         loop = asyncio.get_running_loop()
         ssl = None
+        # Asked for each connection and not for each request: who is connected stays who it is.
+        authorization = None if self._authorize is None else self._authorize(origin)
         if origin.scheme == "https":
             ssl = self._ssl = self._ssl or tls.create_default_context()
         try:
@@ -170,6 +179,8 @@ class HttpClient:
             raise UnreachableError(f"it did not answer within {self._stall_timeout_s:g} s") from None
         except (OSError, UnicodeError) as error:  # a name with a label that is empty or too long is no OSError
             raise UnreachableError(str(error) or "it hung up before there was a connection") from error
+        if authorization is not None:
+            connection.authorization = f"Authorization: {authorization}\r\n".encode("ascii")
         return connection
 
     def give_back(self, origin: Origin, connection: "_Connection") -> None:
@@ -239,6 +250,8 @@ class _Connection(asyncio.Protocol):
     def __init__(self, loop: asyncio.AbstractEventLoop, stall_timeout_s: float) -> None:
         self.status = 0
         self.headers: dict[bytes, bytes] = {}
+        self.authorization = b""
+        """The header that goes with every request on it."""
         self.idle_since = 0.0
         self.ended = asyncio.Event()
         self._loop = loop

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from starlette.types import Receive
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.http.stalls import for_the_same_request
 
 ResultT = TypeVar("ResultT")
 
@@ -34,7 +35,7 @@ async def run_while_connected(receive: Receive, work: Coroutine[Any, Any, Result
     The body of the request has to be read before: what comes of it here is lost. Either way `work` has ended when this
     returns, however long it takes to clean up.
     """
-    working = asyncio.create_task(work, name="work for a client")
+    working = asyncio.create_task(for_the_same_request(work), name="work for a client")
     watching = asyncio.create_task(_wait_gone(receive), name="watch for a client that goes")
     try:
         await asyncio.wait((working, watching), return_when=asyncio.FIRST_COMPLETED)

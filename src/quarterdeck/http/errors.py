@@ -10,6 +10,7 @@ connection, so that half an answer is not taken for a whole one.
 import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final
 
 from fastapi import FastAPI, Request, Response
@@ -19,10 +20,13 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.core.tracebacks import empty_frames
 
 _LOG: Final = logging.getLogger(__name__)
 _LONGEST_SHOWN: Final = 80
 """How much of a wrong value is repeated to who sent it, in characters."""
+_MOST_SHOWN: Final = 20
+"""How many problems of one request are told."""
 
 _CODES: Final[Mapping[int, ErrorCode]] = {
     404: ErrorCode.NOT_FOUND,
@@ -126,12 +130,16 @@ async def _answer_own(_request: Request, error: Exception) -> Response:
 async def _answer_invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     problems = validation_problems(error.errors())
+    empty_frames(error)  # FastAPI has the error in a frame that the error leads to, and there the body that was wrong
     what = f"the request for {request.url.path} cannot be understood"
     return error_response(QuarterdeckError(ErrorCode.INVALID_ARGUMENT, what, problems, "mend it and ask again"))
 
 
 async def _answer_framework(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    empty_frames(error)  # as above: the part of a body that had come before its client was too slow, or too much
+    if isinstance(error.__cause__, QuarterdeckError):  # of who counts a body, and the framework says something general
+        return error_response(error.__cause__)
     path, method = request.url.path, request.method
     code = _CODES.get(error.status_code, ErrorCode.INTERNAL if error.status_code >= 500 else ErrorCode.INVALID_ARGUMENT)
     allowed = (error.headers or {}).get("Allow", "")
@@ -150,7 +158,7 @@ def validation_problems(errors: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _problems(errors: Iterable[Mapping[str, Any]]) -> Iterable[str]:
-    for problem in errors:
+    for problem in islice(errors, _MOST_SHOWN):
         place = ".".join(str(part) for part in problem["loc"])
         shown = repr(problem.get("input"))
         shown = shown if len(shown) <= _LONGEST_SHOWN else f"{shown[:_LONGEST_SHOWN]}…"
@@ -168,4 +176,5 @@ def _unexpected(scope: Scope) -> QuarterdeckError:
 
 
 def rendered(error: QuarterdeckError) -> bytes:
-    return json.dumps(error_document(error), ensure_ascii=False).encode()
+    """Half of a surrogate pair, which only a client's JSON can have brought, is escaped as JSON does it."""
+    return json.dumps(error_document(error), ensure_ascii=False).encode(errors="backslashreplace")

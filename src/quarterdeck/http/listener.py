@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.http.connections import ConnectionTable, address_of
 
 _LOG: Final = logging.getLogger(__name__)
 _HIGHEST_PORT: Final = 65535
@@ -29,8 +30,9 @@ _TLS_GOODBYE_S: Final = 2.0
 class Listener:
     """Make it with `open_listener`. `close` lets go of everything that has not become a connection."""
 
-    def __init__(self, listening: socket.socket) -> None:
+    def __init__(self, listening: socket.socket, table: ConnectionTable) -> None:
         self._listening = listening
+        self._table = table
         self._make_protocol: Callable[[], asyncio.Protocol] = asyncio.Protocol
         self._ssl: ssl.SSLContext | None = None
         self._admissions: set[asyncio.Task[None]] = set()
@@ -70,7 +72,7 @@ class Listener:
     def _accept_waiting(self) -> None:
         for _ in range(_BATCH):
             try:
-                accepted, _ = self._listening.accept()
+                accepted, peer = self._listening.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return  # nobody is waiting, or who was has gone; if more are, the loop calls again
             except OSError as error:
@@ -78,10 +80,20 @@ class Listener:
                 self._unwatch()
                 self._resuming = asyncio.get_running_loop().call_later(_PAUSE_S, self._watch)
                 return
+            if not self._table.may_open():
+                accepted.close()
+                continue
             accepted.setblocking(False)
             task = asyncio.create_task(self._admit(accepted), name="admit an HTTP connection")
             self._admissions.add(task)
             task.add_done_callback(self._admissions.discard)
+            if self._ssl is not None:
+                self._count(Handshake(address_of(peer), task))
+
+    def _count(self, handshake: "Handshake") -> None:
+        """As a connection, which it is not yet. Without TLS there is one a turn of the loop later."""
+        self._table.opened(handshake)
+        handshake.task.add_done_callback(lambda _: self._table.closed(handshake))
 
     async def _admit(self, accepted: socket.socket) -> None:
         tls = self._ssl is not None
@@ -98,8 +110,24 @@ class Listener:
             _LOG.debug("a connection was not made: %r", error)
 
 
-async def open_listener(host: str, port: int) -> Listener:
-    """Bind and listen, or raise an error that says what to do. Port 0 takes a free one.
+class Handshake:
+    """A connection that is being made."""
+
+    def __init__(self, address: str, task: "asyncio.Task[None]") -> None:
+        self.address = address
+        self.task = task
+
+    def hang_up(self) -> None:
+        self.task.cancel()
+
+
+async def open_listener(host: str, port: int, table: ConnectionTable) -> Listener:
+    """Bind and listen; see `open_socket`."""
+    return Listener(await open_socket(host, port), table)
+
+
+async def open_socket(host: str, port: int) -> socket.socket:
+    """A socket that listens, or an error that says what to do. Port 0 takes a free one.
 
     A name with several addresses is bound at one of them, IPv4 first; `::` takes IPv4 connections too.
     """
@@ -120,7 +148,7 @@ async def open_listener(host: str, port: int) -> Listener:
     except OSError as error:
         listening.close()
         raise _refusal(host, port, error) from error
-    return Listener(listening)
+    return listening
 
 
 async def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[Any, ...]]:

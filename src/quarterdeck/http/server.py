@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from quarterdeck.http.connection import HttpConnection, HttpLimits
+from quarterdeck.http.connection import HttpConnection, HttpLimits, HttpRoom
 from quarterdeck.http.errors import AnswerCutOffError
 from quarterdeck.http.listener import Listener, at_port, open_listener
 
@@ -41,7 +41,9 @@ class HttpServer:
         self._host = host
         self._asked_port = port
         self._ssl = ssl
-        self._limits = limits or HttpLimits()
+        limits = limits or HttpLimits()
+        self.room: Final = HttpRoom.of(limits)
+        """What its connections share, and what they were refused."""
         self._listener: Listener | None = None
         self._is_serving = False
         self._bound_port = 0
@@ -58,7 +60,7 @@ class HttpServer:
             access_log=False,
             proxy_headers=False,
             workers=1,
-            timeout_keep_alive=self._limits.keep_alive_s,
+            timeout_keep_alive=limits.keep_alive_s,
         )
         self._config.load()
 
@@ -84,7 +86,7 @@ class HttpServer:
     async def start(self) -> None:
         """Bind and serve. When this returns, clients can connect."""
         assert not self._is_serving, "the server has started already"
-        self._listener = await open_listener(self._host, self._asked_port)
+        self._listener = await open_listener(self._host, self._asked_port, self.room.table)
         self._is_serving = True
         self._bound_port = self._listener.port
         self._listener.accept(self._make_connection, self._ssl)
@@ -135,7 +137,7 @@ class HttpServer:
         return cut
 
     def _make_connection(self) -> HttpConnection:
-        return HttpConnection(self._config, self._state, self._limits, self._connection_closed.set)
+        return HttpConnection(self._config, self._state, self.room, self._connection_closed.set)
 
     async def _run(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:

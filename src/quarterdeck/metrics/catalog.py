@@ -1,4 +1,5 @@
-"""`Catalog`: which segments there are, in the database. A query reads it, an import writes it, nobody else does.
+"""`Catalog`: which segments there are, in the database. A query reads it, an import writes it, and who publishes what
+an import has left staged; nobody else does.
 
 A coordinator keeps each tenant's segments in memory. Before each query it asks the database for the tenant's version, a
 row that every change increments: so a query that comes after an import sees it, whichever coordinator is asked.
@@ -9,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, delete, func, select
+from sqlalchemy import Connection, Row, bindparam, delete, func, or_, select, update
 
+from quarterdeck.metrics import places
 from quarterdeck.metrics.importing.batches import MetricMetadata
 from quarterdeck.metrics.model import Segment
 from quarterdeck.metrics.universe import Universe
@@ -61,8 +63,6 @@ class Recorded:
     record: ImportRecord
     was_there: bool
     """Whether it had been imported before, and nothing was changed."""
-    gone: tuple[str, ...] = ()
-    """The places of segments that were replaced, and that nobody needs any more."""
 
 
 class Catalog:
@@ -132,13 +132,12 @@ def record_import(
 ) -> Recorded:
     """An import with all that belongs to it, in the caller's transaction: all of it is there, or nothing. Where the
     same content was imported meanwhile, that stays, unless it is to be replaced."""
-    gone: list[str] = []
     _bump(connection, record.tenant)  # first: then imports of a tenant come one after the other
     known = find_import(connection, record.tenant, record.fingerprint)
     if known is not None:
         if not replace:
             return Recorded(known, was_there=True)
-        gone = remove_import(connection, record.tenant, known.import_id)
+        remove_import(connection, record.tenant, known.import_id)
     connection.execute(
         tables.imports.insert().values(
             import_id=record.import_id,
@@ -159,7 +158,7 @@ def record_import(
             tenant=record.tenant, metric=known.metric, **row
         )
         connection.execute(statement.on_conflict_do_update(index_elements=["tenant", "metric"], set_=row))
-    return Recorded(record, was_there=False, gone=tuple(set(gone) - {segment.place for segment in segments}))
+    return Recorded(record, was_there=False)
 
 
 def remove_import(connection: Connection, tenant: str, import_id: str) -> list[str]:
@@ -171,6 +170,43 @@ def remove_import(connection: Connection, tenant: str, import_id: str) -> list[s
     connection.execute(delete(segments).where(where))
     connection.execute(delete(imports).where(imports.c.tenant == tenant, imports.c.import_id == import_id))
     return places
+
+
+def staged_segments(connection: Connection, at_most: int) -> list[tuple[str, str]]:
+    """Segments that are listed where they were staged: the folder of the import, and the place."""
+    table = tables.segments
+    rows = connection.execute(
+        select(table.c.tenant, table.c.import_id, table.c.url)
+        .where(table.c.url.startswith(places.STAGING_PREFIX, autoescape=True))
+        .order_by(table.c.segment_id)
+        .limit(at_most)
+    )
+    return [(places.folder_of(row.tenant, row.import_id), row.url) for row in rows]
+
+
+def mark_published(connection: Connection, staged: Sequence[str]) -> None:
+    """From now on these are listed where they are published. Those that are not listed any more stay so."""
+    table = tables.segments
+    for low in range(0, len(staged), _MOST_IN_A_STATEMENT):
+        some = staged[low : low + _MOST_IN_A_STATEMENT]
+        tenants = connection.execute(select(table.c.tenant).where(table.c.url.in_(some)).distinct()).scalars().all()
+        for tenant in sorted(tenants):
+            _bump(connection, tenant)
+        moves = [{"before": place, "after": after} for place in some if (after := places.published(place)) is not None]
+        connection.execute(
+            update(table).where(table.c.url == bindparam("before")).values(url=bindparam("after")), moves
+        )
+
+
+def listed_among(connection: Connection, asked: Sequence[str]) -> set[str]:
+    """Where the catalog lists those of these segments that it lists: there, or where they were staged."""
+    table = tables.segments
+    found: set[str] = set()
+    for low in range(0, len(asked), _MOST_IN_A_STATEMENT):
+        some = asked[low : low + _MOST_IN_A_STATEMENT]
+        either = [*some, *(place for each in some if (place := places.staged(each)) is not None)]
+        found.update(connection.execute(select(table.c.url).where(table.c.url.in_(either))).scalars())
+    return found
 
 
 def segment_url(lake_url: str, place: str) -> str:
@@ -201,10 +237,20 @@ def _load(connection: Connection, tenant: str, known: Universe, lake_url: str) -
     there = select(func.count()).where(table.c.tenant == tenant, table.c.segment_id <= newest)
     if connection.execute(there).scalar() != len(before):  # some are gone
         before, newest = {}, -1
+    # Staged ones are read again: they may have been published since.
+    staging = segment_url(lake_url, places.STAGING_PREFIX)
+    moving = [key for key, segment in before.items() if segment.object.url.startswith(staging)]
+    if len(moving) > _MOST_IN_A_STATEMENT:
+        before, moving, newest = {}, [], -1
+    for key in moving:
+        del before[key]
     rows = connection.execute(
-        select(table).where(table.c.tenant == tenant, table.c.segment_id > newest).order_by(table.c.segment_id)
+        select(table)
+        .where(table.c.tenant == tenant, or_(table.c.segment_id > newest, table.c.segment_id.in_(moving)))
+        .order_by(table.c.segment_id)
     )
-    return Universe(version, (*before.values(), *(_segment(row, lake_url) for row in rows)))
+    found = before | {row.segment_id: _segment(row, lake_url) for row in rows}
+    return Universe(version, tuple(found[key] for key in sorted(found)))
 
 
 def _segment(row: Row[Any], lake_url: str) -> Segment:

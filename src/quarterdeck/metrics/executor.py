@@ -20,7 +20,9 @@ from quarterdeck.crew.artifacts.writer import ArtifactWriter
 from quarterdeck.crew.cancel import WorkCanceledError
 from quarterdeck.crew.executors import Execution
 from quarterdeck.crew.inputs import opened_files
-from quarterdeck.metrics.freed_memory import keep_freed_memory
+from quarterdeck.crew.process.memory_budget import MemoryBudget
+from quarterdeck.metrics.freed_memory import keep_freed_memory, use_one_allocator
+from quarterdeck.metrics.memory_share import MemoryShare
 from quarterdeck.metrics.model import SegmentRef
 from quarterdeck.metrics.promql.blocks import SeriesBlock
 from quarterdeck.metrics.promql.errors import ExecutionError, LimitExceeded
@@ -80,14 +82,17 @@ class LeafExecutor:
         threads: int,
         shelf_bytes: int,
         memory_bytes: int,
+        budget: MemoryBudget | None = None,
         on_query: Callable[[AttemptId, float, Outcome], None] | None = None,
     ) -> None:
         """`threads` share the kernels of a work. `shelf_bytes` is for row groups that stay in memory; `memory_bytes`
-        what one work may take on top. `on_query` gets the seconds that a work took, and how it ended; on the loop."""
+        what one work may take on top, and `budget` what all of them share. `on_query` gets the seconds that a work
+        took, and how it ended; on the loop."""
         self._cache = cache
         self._spool = spool
         self._threads = Threads(threads)
         self._memory_bytes = memory_bytes
+        self._budget = budget or MemoryBudget()
         self._on_query = on_query
         self.shelf: Final = Shelf(shelf_bytes)
 
@@ -97,6 +102,7 @@ class LeafExecutor:
 
     async def warm_up(self) -> None:
         keep_freed_memory()
+        use_one_allocator()
         await asyncio.to_thread(warm)
 
     async def execute(self, execution: Execution) -> Artifact:
@@ -206,14 +212,31 @@ class LeafExecutor:
         artifact: ArtifactWriter,
         execution: Execution,
     ) -> None:
+        """A work that the process ends, to have its memory, is refused like one that needs more than it may."""
+        with MemoryShare(self._budget, execution.attempt.key.query_id, task.query) as share:
+            try:
+                self._evaluate_within(share, task, source, inputs, artifact, execution)
+            except Stopped:
+                share.check()
+                raise
+
+    def _evaluate_within(
+        self,
+        share: MemoryShare,
+        task: LeafTask,
+        source: "_CountingSource",
+        inputs: _Inputs,
+        artifact: ArtifactWriter,
+        execution: Execution,
+    ) -> None:
         query, leaf = _leaf_of(task)
         limits, notes = task.limits, Notes()
         source.limits = limits
 
         def should_stop() -> bool:
-            return execution.token.is_canceled
+            return execution.token.is_canceled or share.is_ended
 
-        memory = Memory(min(limits.memory_bytes, self._memory_bytes))
+        memory = Memory(min(limits.memory_bytes, self._memory_bytes), share)
         threads = self._threads.until(should_stop)
         context = Context(threads, memory, notes, task.times.lookback_ms, query.instant, should_stop)
         writer = LeafWriter(leaf, artifact)

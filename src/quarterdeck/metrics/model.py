@@ -11,8 +11,6 @@ workers can share one leaf, and as many files there are for each time range. The
 of two and stands beside it in the catalog; segments with different numbers are read side by side."""
 DEFAULT_TENANT: Final = "default"
 """Whose samples are asked for where nobody is named."""
-CREW_TENANT: Final = "default"
-"""Whose workers do the works of queries of tenants that have no workers of their own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,20 +7,21 @@ wrong before is a proper error, in Prometheus' form.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from typing import Final, TypeVar
-from urllib.parse import parse_qsl
+from contextlib import ExitStack, suppress
+from typing import Final, TypeVar, cast
 
 from fastapi import APIRouter, Request, Response
 from starlette.types import Receive, Scope, Send
 
 from quarterdeck import __version__
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.crew.artifacts.threads import in_thread
 from quarterdeck.http.clientgone import ClientGoneError, run_while_connected
 from quarterdeck.metrics.api import parameters as pm
 from quarterdeck.metrics.api.compression import accepts_gzip, compressed
-from quarterdeck.metrics.api.errors import error_answer, render_error
-from quarterdeck.metrics.api.json_text import json_bytes
+from quarterdeck.metrics.api.errors import BadRequest, error_answer, render_error
+from quarterdeck.metrics.api.form import parse_form
+from quarterdeck.metrics.api.json_text import LabelTexts, json_bytes
 from quarterdeck.metrics.api.rendering import render_result
 from quarterdeck.metrics.descriptions import described
 from quarterdeck.metrics.explaining import explain_analyzed
@@ -36,6 +37,12 @@ PREFIX: Final = "/api/v1"
 TENANT_HEADER: Final = "x-scope-orgid"
 _FORM: Final = "application/x-www-form-urlencoded"
 _JSON: Final = b"application/json"
+_MAX_TENANT: Final = 150
+"""Characters, as in Mimir."""
+_SHORT: Final = 4_000
+"""Characters of parameters that take no time to speak of to read."""
+_AT_ONCE: Final = 1_000
+"""Of the items of an answer that are made into one chunk."""
 _PIECE_BYTES: Final = 512 * 1024
 """About what is sent at once of a large answer."""
 _SPOKEN_VERSION: Final = "3.0.0"
@@ -65,19 +72,22 @@ def metrics_router(queries: MetricsService, series: SeriesService) -> APIRouter:
 
     async def find_series(request: Request) -> Response:
         """The series that match."""
-        asked = pm.series_parameters(await read_form(request))
+        form = await read_form(request)
+        asked = await in_moments(form, lambda: pm.series_parameters(form))
         wanted = series_request(request, asked)
         return SeriesResponse(queries, lambda: series.series(wanted), asked.limit, request)
 
     async def labels(request: Request) -> Response:
         """The names of labels."""
-        asked = pm.labels_parameters(await read_form(request))
+        form = await read_form(request)
+        asked = await in_moments(form, lambda: pm.labels_parameters(form))
         wanted = series_request(request, asked)
         return SeriesResponse(queries, lambda: series.label_names(wanted), asked.limit, request)
 
     async def label_values(request: Request) -> Response:
         """The values of a label."""
-        asked = pm.label_values_parameters(request.path_params["name"], await read_form(request))
+        form = await read_form(request)
+        asked = await in_moments(form, lambda: pm.label_values_parameters(request.path_params["name"], form))
         wanted = series_request(request, asked.series)
         return SeriesResponse(queries, lambda: series.label_values(asked.name, wanted), asked.series.limit, request)
 
@@ -138,11 +148,22 @@ def metrics_router(queries: MetricsService, series: SeriesService) -> APIRouter:
 async def read_form(request: Request) -> pm.Form:
     """The parameters of the address and, of a form, those of the body, which come first."""
     body = await request.body() if request.method == "POST" and is_form_body(request) else b""
-    form: dict[str, list[str]] = {}
-    for text in (body.decode("utf-8", "replace"), request.url.query):
-        for name, value in parse_qsl(text, keep_blank_values=True, errors="replace"):
-            form.setdefault(name, []).append(value)
-    return form
+    query = request.url.query
+    if len(body) + len(query) <= _SHORT:
+        return parse_form(body, query)
+    return await in_thread(lambda: parse_form(body, query))
+
+
+async def in_moments(members: Mapping[str, object], function: Callable[[], T]) -> T:
+    """What it makes of the parameters: at once, or in a thread where they are long."""
+    return function() if sum(map(_characters, members.values())) <= _SHORT else await in_thread(function)
+
+
+def _characters(value: object) -> int:
+    """Of a value, or of all values of a parameter."""
+    if isinstance(value, list):
+        return sum(map(_characters, cast("list[object]", value)))
+    return len(value) if isinstance(value, str) else 0
 
 
 def is_form_body(request: Request) -> bool:
@@ -152,7 +173,11 @@ def is_form_body(request: Request) -> bool:
 
 def tenant_of(request: Request) -> str:
     """Whose data are asked for."""
-    return request.headers.get(TENANT_HEADER, "").strip() or DEFAULT_TENANT
+    tenant = request.headers.get(TENANT_HEADER, "").strip() or DEFAULT_TENANT
+    if len(tenant) > _MAX_TENANT:
+        reason = f"the tenant's name has {len(tenant)} characters, and at most {_MAX_TENANT} are allowed"
+        raise BadRequest(reason, "name another one in X-Scope-OrgID")
+    return tenant
 
 
 def now_ms() -> int:
@@ -201,11 +226,17 @@ class WatchedResponse(Response):
         super().__init__()
         self._queries = queries
         self._gzip = accepts_gzip(request.headers.get("accept-encoding"))
+        self.held = ExitStack()
+        """What is held until the answer has been sent."""
+        self._begun = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._queries.open_answers += 1
         try:
-            with suppress(ClientGoneError):  # what was done for it was canceled with it, and there is nobody to tell
+            with (
+                self.held,
+                suppress(ClientGoneError),
+            ):  # what was done for it was canceled with it, and there is nobody to tell
                 await run_while_connected(receive, self.run(scope, receive, send))
         finally:
             self._queries.open_answers -= 1
@@ -229,6 +260,7 @@ class WatchedResponse(Response):
         try:
             piece, is_last = await making
             length = [(b"content-length", str(len(piece)).encode())] if is_last else []
+            self._begun = True
             await send({"type": "http.response.start", "status": 200, "headers": [*self._headers(), *length]})
             while not is_last:
                 making = self._make(chunks)
@@ -238,6 +270,7 @@ class WatchedResponse(Response):
         finally:
             making.cancel()
             await asyncio.wait((making,))
+            del making  # its error leads to this frame
 
     def _make(self, chunks: Iterator[bytes]) -> "asyncio.Task[tuple[bytes, bool]]":
         return asyncio.create_task(self._queries.in_thread(lambda: _piece(chunks)), name="render")
@@ -281,7 +314,7 @@ class QueryResponse(WatchedResponse):
         return [(b"x-query-id", self._query_id)] if self._query_id else []
 
     async def answer(self) -> Iterable[bytes]:
-        result, extra = await run_query(self._queries, self._wanted, self._conditions, self._remember)
+        result, extra = await run_query(self._queries, self._wanted, self._conditions, self._remember, self.held)
         return self.packed(render_result(result, extra))
 
     def _remember(self, query_id: str) -> None:
@@ -293,8 +326,10 @@ async def run_query(
     wanted: QueryRequest,
     conditions: pm.Conditions,
     on_begun: Callable[[str], None],
+    held: ExitStack,
 ) -> tuple[Result, Mapping[str, object]]:
-    """The answer, within the time that the client and the server allow, and what is told besides."""
+    """The answer, within the time that the client and the server allow, and what is told besides. Its memory is on an
+    account until `held` ends."""
     limit_s = queries.options.timeout_s
     if conditions.timeout_ms is not None:
         limit_s = min(limit_s, max(0.0, conditions.timeout_ms / 1000))
@@ -304,6 +339,7 @@ async def run_query(
             on_begun(running.query_id)
             with span("query", query_id=running.query_id):
                 result = await queries.evaluated(running)
+            queries.keep(running, result, held)
             return result, {"explain": explain_analyzed(running, queries.now_s())} if wanted.analyzed else {}
 
     result, extra = await within(limit_s, run())
@@ -351,17 +387,24 @@ class SeriesResponse(WatchedResponse):
 
     async def answer(self) -> Iterable[bytes]:
         found = await within(self._queries.options.timeout_s, self._find())
-        data: Sequence[object] = (
-            [dict(labels) for labels in found.labels] if isinstance(found, FoundSeries) else list(found.values)
-        )
-        body: dict[str, object] = {"status": "success", "data": data}
-        warnings = list(found.warnings)
-        if self._limit and len(data) > self._limit:
-            body["data"] = data[: self._limit]
-            warnings.append(TRUNCATED)
-        if warnings:
-            body["warnings"] = warnings
-        return self.packed(iter([json_bytes(body)]))
+        rows = found.labels if isinstance(found, FoundSeries) else found.values
+        texts = LabelTexts()
+        render = texts.object if isinstance(found, FoundSeries) else json_bytes
+        return self.packed(listed(rows, cast("Callable[[object], bytes]", render), self._limit, found.warnings))
+
+
+def listed(rows: Sequence[T], render: Callable[[T], bytes], limit: int, warnings: Sequence[str]) -> Iterator[bytes]:
+    """The answer that is a list, made as it is sent: there may be a million rows.
+
+    >>> b"".join(listed(["a", "b", "c"], json_bytes, 2, ()))
+    b'{"status":"success","data":["a","b"],"warnings":["results truncated due to limit"]}'
+    """
+    shown = min(limit, len(rows)) if limit else len(rows)
+    yield b'{"status":"success","data":['
+    for at in range(0, shown, _AT_ONCE):
+        yield (b"," if at else b"") + b",".join(map(render, rows[at : min(at + _AT_ONCE, shown)]))
+    told = [*warnings, TRUNCATED] if shown < len(rows) else list(warnings)
+    yield b"]" + (b',"warnings":' + json_bytes(told) if told else b"") + b"}"
 
 
 def success(data: object) -> Response:

@@ -61,10 +61,10 @@ class SeriesService:
         """Sorted."""
         if request.selectors:
             found = await self.series(request)
-            return Found(tuple(sorted({name for labels in found.labels for name, _ in labels})), found.warnings)
+            return Found(await in_thread(lambda: _names(found)), found.warnings)
         universe = await self._queries.catalog.universe(request.tenant)
         names = await self._queries.over(universe, lambda: _known_names(universe, request))
-        return Found(tuple(sorted(names)))
+        return Found(await in_thread(lambda: tuple(sorted(names))))
 
     async def label_values(self, name: str, request: SeriesRequest) -> Found:
         """Sorted."""
@@ -72,17 +72,17 @@ class SeriesService:
             universe = await self._queries.catalog.universe(request.tenant)
             values = await self._queries.over(universe, lambda: _known_values(universe, name, request))
             if values is not None:
-                return Found(tuple(sorted(values)))
+                return Found(await in_thread(lambda: tuple(sorted(values))))
         found = await self.series(request)
-        pairs = (pair for labels in found.labels for pair in labels)
-        return Found(tuple(sorted({value for key, value in pairs if key == name})), found.warnings)
+        return Found(await in_thread(lambda: _values(found, name)), found.warnings)
 
     async def series(self, request: SeriesRequest) -> FoundSeries:
         """All that match, by works for the crew."""
         options = self._queries.options
         async with self._queries.admission.admitted(options.timeout_s):
             universe = await self._queries.catalog.universe(request.tenant)
-            specs = await self._queries.over(universe, lambda: self._specs(universe, request))
+            # In a thread: it takes a moment for each segment and each selector.
+            specs = await self._queries.in_thread(lambda: self._specs(universe, request))
             if not specs:
                 return FoundSeries(())
             lists: list[SeriesList] = []
@@ -152,6 +152,14 @@ def _known_values(universe: Universe, name: str, request: SeriesRequest) -> set[
             return None
         found.update(values)
     return found
+
+
+def _names(found: FoundSeries) -> tuple[str, ...]:
+    return tuple(sorted({name for labels in found.labels for name, _ in labels}))
+
+
+def _values(found: FoundSeries, name: str) -> tuple[str, ...]:
+    return tuple(sorted({value for labels in found.labels for key, value in labels if key == name}))
 
 
 def _read(artifact: FetchedArtifact) -> SeriesList:

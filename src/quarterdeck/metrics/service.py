@@ -9,7 +9,7 @@ import asyncio
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
@@ -25,8 +25,10 @@ from quarterdeck.crew.harvest import Harvest, Window
 from quarterdeck.crew.observers.timelines import Timeline, Timelines
 from quarterdeck.crew.ports import Clock
 from quarterdeck.crew.process.clocks import RandomIds
+from quarterdeck.crew.process.memory_budget import FREE_BYTES, MemoryBudget
 from quarterdeck.metrics.catalog import Catalog
-from quarterdeck.metrics.model import CREW_TENANT, DEFAULT_TENANT
+from quarterdeck.metrics.memory_share import MemoryShare
+from quarterdeck.metrics.model import DEFAULT_TENANT
 from quarterdeck.metrics.planning import WORK_ROWS, Division, Selection, ShardWork, divide, selections_of
 from quarterdeck.metrics.promql.blocks import Grid, SeriesBlock, VectorBlock
 from quarterdeck.metrics.promql.engine import value_at
@@ -34,7 +36,7 @@ from quarterdeck.metrics.promql.errors import LimitExceeded
 from quarterdeck.metrics.promql.exec.node import Context
 from quarterdeck.metrics.promql.flow.evalflow import EvalFlow, LeafStream
 from quarterdeck.metrics.promql.flow.leaf import LeafBlock, evaluate_leaf
-from quarterdeck.metrics.promql.kernels.threads import Threads
+from quarterdeck.metrics.promql.kernels.threads import Stopped, Threads
 from quarterdeck.metrics.promql.limits import Limits, Memory
 from quarterdeck.metrics.promql.memory import MemorySource
 from quarterdeck.metrics.promql.notes import Notes
@@ -131,6 +133,8 @@ class RunningQuery:
         self.timeline: Timeline | None = None
         self.memory: Memory | None = None
         self.stopped: Final = threading.Event()
+        self.ended: LimitExceeded | None = None
+        """Why the process ended it, if that is so."""
         self._readers: list[tuple[PlannedWork, LeafReader, Notes]] = []
         self._flow: EvalFlow | None = None
 
@@ -172,6 +176,15 @@ class RunningQuery:
         missing = tuple(f"the answer is partial: {line}" for line in self.unreadable)
         return (*missing, *warnings), infos
 
+    def end(self, error: LimitExceeded) -> None:
+        """Stops it soon, with this error. From any thread."""
+        self.ended = error
+        self.stopped.set()
+
+    def let_go(self) -> None:
+        """Nobody asks any more: what a failure may still lead to, its tracebacks for one, is next to nothing."""
+        self._flow, self._readers = None, []
+
     @property
     def flow(self) -> EvalFlow:
         assert self._flow is not None, "it is evaluated when all results are here"
@@ -189,8 +202,11 @@ class MetricsService:
         clock: Clock,
         timelines: Timelines,
         options: QueryOptions,
+        budget: MemoryBudget | None = None,
     ) -> None:
+        """`budget` is the memory that all queries share; without it each has its own limit only."""
         self.options: Final = options
+        self.budget: Final = budget or MemoryBudget()
         self.catalog: Final = catalog
         self.admission: Final = Admission(options.at_once, clock)
         self._driver = driver
@@ -241,18 +257,27 @@ class MetricsService:
             plan = await self._plan(request)
             running = RunningQuery(self._ids.query_id(), request, plan, began_s)
             running.phases.queued_s = queued_s
+            stack.callback(running.let_go)
             stack.callback(running.stopped.set)
+            share = stack.enter_context(self._share(running))
             running.universe = await self.catalog.universe(request.tenant)
             await self.over(running.universe, lambda: self._divide(running))
             running.phases.planning_s = self._clock.now() - planning_s
             await self._run_works(running, stack)
-            self._prepare(running)
-            yield running
+            self._prepare(running, share)
+            try:
+                yield running
+            except Stopped:
+                if running.ended is None:
+                    raise
+                raise running.ended from None
+
+    def _share(self, running: RunningQuery) -> MemoryShare:
+        return MemoryShare(self.budget, running.query_id, running.request.text, running.end)
 
     def crew_of(self, tenant: str) -> str:
         """Whose workers do what a tenant asks for: its own if there are any, else those of the whole crew."""
-        sessions = self._driver.machine.roster.sessions()
-        return tenant if any(session.worker.tenant == tenant for session in sessions) else CREW_TENANT
+        return self._driver.crew_of(tenant)
 
     async def evaluated(self, running: RunningQuery) -> Result:
         """The whole answer of a query whose works are done."""
@@ -260,6 +285,21 @@ class MetricsService:
         result = await self.in_thread(running.result, running.stopped)
         running.phases.evaluating_s = self._clock.now() - began_s
         return result
+
+    def keep(self, running: RunningQuery, result: Result, held: ExitStack) -> None:
+        """An answer outlives its query while it is sent, and what it takes is on an account until `held` ends. The task
+        that sends it is canceled, with the reason, if the memory is needed more urgently."""
+        if result.size_bytes <= FREE_BYTES:
+            return
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+
+        def cut_off(error: LimitExceeded) -> None:
+            loop.call_soon_threadsafe(task.cancel, error)
+
+        share = MemoryShare(self.budget, running.query_id, running.request.text, cut_off)
+        held.enter_context(share)
+        share.draw(result.size_bytes)
 
     def now_s(self) -> float:
         """On the clock by which queries are timed."""
@@ -344,8 +384,9 @@ class MetricsService:
             )
         )
         by_key = {work.key: work for work in running.works}
+        share = stack.enter_context(self._share(running))
         stack.push_async_callback(self._release, running)
-        total_bytes = 0
+        total_bytes = here_bytes = 0
         async with aclosing(harvest.results()) as results:
             async for key, artifact in results:
                 work = by_key[key]
@@ -356,6 +397,8 @@ class MetricsService:
                         f"its parts take more than {self.options.result_bytes:,} bytes together",
                         "ask for fewer series, a shorter range or a longer step",
                     )
+                here_bytes += work.artifact_bytes if artifact.path is None else 0
+                share.draw(here_bytes)
         running.phases.executing_s = self._clock.now() - began_s
 
     async def _release(self, running: RunningQuery) -> None:
@@ -373,11 +416,11 @@ class MetricsService:
         if in_files:
             await in_thread(release)
 
-    def _prepare(self, running: RunningQuery) -> None:
+    def _prepare(self, running: RunningQuery, share: MemoryShare) -> None:
         """Results become streams of blocks, and these an evaluation. What has no segments at all is evaluated here,
         over no samples."""
         plan, options = running.plan, self.options
-        memory = Memory(options.limits.memory_bytes)
+        memory = Memory(options.limits.memory_bytes, share)
         should_stop = running.stopped.is_set
         context = Context(
             self._threads.until(should_stop),
@@ -395,7 +438,7 @@ class MetricsService:
             shards: list[Iterator[LeafBlock]] = []
             for work in running.works:
                 if work.leaf == number and work.artifact is not None:
-                    reader = LeafReader(leaf, work.artifact.read_batches())
+                    reader = LeafReader(leaf, work.artifact.read_batches(), memory)
                     readers.append((work, reader, notes))
                     shards.append(_checked(reader))
             if not shards:

@@ -17,11 +17,12 @@ from quarterdeck.metrics.descriptions import described
 from quarterdeck.metrics.promql.labels import METRIC_NAME
 from quarterdeck.metrics.routes import (
     PREFIX,
-    TRUNCATED,
     SeriesResponse,
     WatchedResponse,
+    in_moments,
     in_prometheus_form,
     is_form_body,
+    listed,
     now_ms,
     read_form,
     series_request,
@@ -39,18 +40,21 @@ def tag_router(queries: MetricsService, series: SeriesService) -> APIRouter:
 
     async def metadata(request: Request) -> Response:
         """The metrics that have samples, with type, help and unit where an import told them."""
-        asked = parse_tag_request(await read_members(request), now_ms())
+        members = await read_members(request)
+        asked = await in_moments(members, lambda: parse_tag_request(members, now_ms()))
         return MetadataResponse(queries, series, asked, request)
 
     async def tags(request: Request) -> Response:
         """The names of tags, of all series or of those that a selector takes."""
-        asked = parse_tag_request(await read_members(request), now_ms())
+        members = await read_members(request)
+        asked = await in_moments(members, lambda: parse_tag_request(members, now_ms()))
         wanted = series_request(request, asked.series)
         return SeriesResponse(queries, lambda: series.label_names(wanted), asked.series.limit, request)
 
     async def tagvalues(request: Request) -> Response:
         """The values of a tag, of all series or of those that a selector takes."""
-        asked = parse_tag_request(await read_members(request), now_ms(), needs_tag=True)
+        members = await read_members(request)
+        asked = await in_moments(members, lambda: parse_tag_request(members, now_ms(), needs_tag=True))
         wanted = series_request(request, asked.series)
         return SeriesResponse(queries, lambda: series.label_values(asked.tag, wanted), asked.series.limit, request)
 
@@ -83,11 +87,9 @@ class MetadataResponse(WatchedResponse):
     async def answer(self) -> Iterable[bytes]:
         found = await self._series.label_values(METRIC_NAME, self._wanted)
         known = await self._queries.catalog.metadata(self._tenant)
-        metrics, warnings = found.values, list(found.warnings)
-        if self._limit and len(metrics) > self._limit:
-            metrics = metrics[: self._limit]
-            warnings.append(TRUNCATED)
-        told = [metadata_of(metric, known) for metric in metrics]
-        data = [{"metric": one.metric, "type": one.type, "help": one.help, "unit": one.unit} for one in told]
-        body: dict[str, object] = {"status": "success", "data": data}
-        return self.packed(iter([json_bytes(body | ({"warnings": warnings} if warnings else {}))]))
+
+        def render(metric: str) -> bytes:
+            one = metadata_of(metric, known)
+            return json_bytes({"metric": one.metric, "type": one.type, "help": one.help, "unit": one.unit})
+
+        return self.packed(listed(found.values, render, self._limit, found.warnings))

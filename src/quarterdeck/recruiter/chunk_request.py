@@ -10,9 +10,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import Field, ValidationError
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.http.bounded_body import MOST_PATH_CHARACTERS, BoundedBody, FieldName, Path, StopsAtFirst
 from quarterdeck.http.errors import validation_problems
 from quarterdeck.recruiter.model import Chunk, FileKind, Order, SearchSpec
 from quarterdeck.stores.locations import parse_location
@@ -20,33 +21,38 @@ from quarterdeck.stores.locations import parse_location
 RESERVATION_HEADER: Final = "X-Reservation"
 _MOST_PIECES: Final = 10_000
 _MOST_CHARACTERS: Final = 100_000
+_ChunkPath = Annotated[str, Field(max_length=MOST_PATH_CHARACTERS + 50)]
+"""A path with its range."""
 _PART: Final = re.compile(r"(?P<path>.*)#bytes=(?P<start>\d{1,19})-(?P<end>\d{1,19})", re.DOTALL)
-_FieldName = Annotated[str, StringConstraints(max_length=1000)]
 
 
-class ChunkBody(BaseModel):
+class ChunkBody(BoundedBody):
     """What to search."""
 
-    model_config = ConfigDict(extra="forbid")
-
     query: str = Field(max_length=_MOST_CHARACTERS, description="In the search language.")
-    chunk_paths: list[str] = Field(
+    chunk_paths: Annotated[list[_ChunkPath], StopsAtFirst()] = Field(
         max_length=_MOST_PIECES,
         description="Paths or URLs. A part of plain NDJSON is `PATH#bytes=START-END`: the lines that begin in it.",
     )
-    data_path: str = Field("", description="Where relative `chunk_paths` begin.")
+    data_path: Path = Field("", description="Where relative `chunk_paths` begin.")
     order: Order = Field(Order.TIME, description="Of records that no stage has ordered.")
-    time_field: _FieldName | None = Field(None, description="The field that holds a record's time.")
+    time_field: FieldName | None = Field(None, description="The field that holds a record's time.")
     start_us: int | None = Field(None, description="Records of this moment and later: microseconds since 1970 in UTC.")
     end_us: int | None = Field(None, description="Records before this moment.")
     now_us: int | None = Field(None, description="What `now` means.")
-    sizes: list[Annotated[int, Field(ge=0)]] | None = Field(
-        None, description="Of whole files when they were listed, one for each of `chunk_paths`."
+    sizes: Annotated[list[Annotated[int, Field(ge=0)]], StopsAtFirst()] | None = Field(
+        None,
+        max_length=_MOST_PIECES,
+        description="Of whole files when they were listed, one for each of `chunk_paths`.",
     )
-    versions: list[str] | None = Field(None, description="As sizes: one that has another version now is not searched.")
-    kinds: list[FileKind] | None = Field(None, description="As sizes; without it names and first bytes tell.")
-    ask_about: list[_FieldName] = Field(
-        default_factory=list[_FieldName], max_length=1000, description="Fields to tell of whether any record has them."
+    versions: Annotated[list[Path], StopsAtFirst()] | None = Field(
+        None, max_length=_MOST_PIECES, description="As sizes: one that has another version now is not searched."
+    )
+    kinds: Annotated[list[FileKind], StopsAtFirst()] | None = Field(
+        None, max_length=_MOST_PIECES, description="As sizes; without it names and first bytes tell."
+    )
+    ask_about: Annotated[list[FieldName], StopsAtFirst()] = Field(
+        default_factory=list[str], max_length=1000, description="Fields to tell of whether any record has them."
     )
 
 

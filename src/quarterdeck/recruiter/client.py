@@ -6,7 +6,7 @@ import ssl as tls
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 from quarterdeck.core.errors import QuarterdeckError
 from quarterdeck.http.client import (
@@ -18,7 +18,9 @@ from quarterdeck.http.client import (
     UnreachableError,
     split_address,
 )
+from quarterdeck.recruiter.answer_check import AnswerCheck
 from quarterdeck.recruiter.chunk_request import RESERVATION_HEADER, encode_chunk
+from quarterdeck.recruiter.engine.plan import plan_search
 from quarterdeck.recruiter.frames import (
     CONTENT_TYPE,
     FrameDecoder,
@@ -28,15 +30,17 @@ from quarterdeck.recruiter.frames import (
     decode_progress,
     decode_report,
 )
-from quarterdeck.recruiter.model import Chunk, Directive, Offer, Recruited, SearchSpec
+from quarterdeck.recruiter.model import Chunk, Offer, Recruited, SearchSpec
 from quarterdeck.recruiter.ports import (
     ChunkAnswer,
     Registered,
     RegistrationFailedError,
+    WorkerBrokeProtocolError,
     WorkerLostError,
     WorkerNotReachedError,
 )
 from quarterdeck.recruiter.stored_rows import RowLimits, StoredRows
+from quarterdeck.recruiter.wire import parse_directive, parse_given, worker_address
 from quarterdeck.stores.limits import MIB
 
 _CONNECT_S: Final = 5.0
@@ -55,18 +59,19 @@ def _nobody_listens(why: str) -> None:
 class _Peers:
     """What the three have in common: connections with the crew's token, and its TLS."""
 
-    def __init__(self, *, token: str | None = None, ssl: tls.SSLContext | None = None) -> None:
-        headers = {"Accept-Encoding": "identity"}
-        if token is not None:
-            headers["Authorization"] = f"Bearer {token}"
+    def __init__(
+        self, *, authorize: Callable[[Origin], str | None] | None = None, ssl: tls.SSLContext | None = None
+    ) -> None:
         self._scheme = "http" if ssl is None else "https"
-        self._client = HttpClient(headers=headers, stall_timeout_s=_CONNECT_S, ssl=ssl)
+        self._client = HttpClient(
+            headers={"Accept-Encoding": "identity"}, stall_timeout_s=_CONNECT_S, ssl=ssl, authorize=authorize
+        )
 
     async def close(self) -> None:
         """When nothing of it is under way any more."""
         await self._client.close()
 
-    async def _ask_recruiter(self, url: str, path: str, document: object, patience_s: float) -> dict[str, Any]:
+    async def _ask_recruiter(self, url: str, path: str, document: object, patience_s: float) -> bytes:
         """The answer, or a `RegistrationFailedError` with the reason."""
         try:
             origin, prefix = split_address(url)
@@ -80,13 +85,7 @@ class _Peers:
             raise RegistrationFailedError(f"{url}: {error}") from error
         if answer.status != 200:
             raise RegistrationFailedError(f"{url} answered {answer.status}: {_words(text)}")
-        try:
-            found = json.loads(text)
-        except ValueError as error:
-            raise RegistrationFailedError(f"{url} answered no JSON: {error}") from error
-        if not isinstance(found, dict):
-            raise RegistrationFailedError(f"{url} answered with something that is no document")
-        return found  # pyright: ignore[reportUnknownVariableType]
+        return text
 
 
 class HttpRegistry(_Peers):
@@ -100,16 +99,11 @@ class HttpRegistry(_Peers):
             "labels": sorted(offer.labels),
             "slots": offer.slots,
         }
-        found = await self._ask_recruiter(recruiter, "/recruiter/register", document, timeout_s + _ANSWER_S)
-        match found.get("directive"):
-            case Directive.RESERVED.value:
-                return Registered(
-                    Directive.RESERVED, str(found.get("reservation") or ""), str(found.get("label") or "")
-                )
-            case Directive.REREGISTER.value:
-                return Registered(Directive.REREGISTER)
-            case other:
-                raise RegistrationFailedError(f"{recruiter} gave a directive that nobody knows: {other!r}")
+        text = await self._ask_recruiter(recruiter, "/recruiter/register", document, timeout_s + _ANSWER_S)
+        try:
+            return parse_directive(text)
+        except ValueError as error:
+            raise RegistrationFailedError(f"{recruiter} answered what cannot be understood: {error}") from error
 
 
 class HttpRecruiting(_Peers):
@@ -120,12 +114,12 @@ class HttpRecruiting(_Peers):
         recruiters: Sequence[str],
         chance: Random,
         *,
-        token: str | None = None,
+        authorize: Callable[[Origin], str | None] | None = None,
         ssl: tls.SSLContext | None = None,
         on_trouble: Callable[[str], None] = _nobody_listens,
     ) -> None:
         """`on_trouble` is told why a recruiter was passed over."""
-        super().__init__(token=token, ssl=ssl)
+        super().__init__(authorize=authorize, ssl=ssl)
         self._recruiters = tuple(dict.fromkeys(recruiters))
         self._chance = chance
         self._on_trouble = on_trouble
@@ -140,12 +134,12 @@ class HttpRecruiting(_Peers):
             if label:
                 document["label"] = label
             try:
-                answer = await self._ask_recruiter(recruiter, "/recruiter/recruit", document, _CONNECT_S)
-                found += [_recruited(worker) for worker in answer["workers"]]
+                text = await self._ask_recruiter(recruiter, "/recruiter/recruit", document, _CONNECT_S)
+                found += parse_given(text, missing)
             except RegistrationFailedError as error:
                 self._on_trouble(str(error))
-            except (KeyError, TypeError, ValueError) as error:
-                self._on_trouble(f"{recruiter} answered what cannot be understood: {error!r}")
+            except ValueError as error:
+                self._on_trouble(f"{recruiter} answered what cannot be understood: {error}")
         return found
 
 
@@ -153,10 +147,14 @@ class HttpSearchWorkers(_Peers):
     """Implements `ports.SearchWorkers`."""
 
     def __init__(
-        self, *, token: str | None = None, ssl: tls.SSLContext | None = None, rows: RowLimits | None = None
+        self,
+        *,
+        authorize: Callable[[Origin], str | None] | None = None,
+        ssl: tls.SSLContext | None = None,
+        rows: RowLimits | None = None,
     ) -> None:
         """`rows` are limits for the answer of each chunk."""
-        super().__init__(token=token, ssl=ssl)
+        super().__init__(authorize=authorize, ssl=ssl)
         self._rows = rows or RowLimits()
 
     async def search(
@@ -175,13 +173,16 @@ class HttpSearchWorkers(_Peers):
             try:
                 if answer.status != 200:
                     raise _refusal(worker, answer.status, await _whole(answer))
-                return await _read_answer(worker, answer, StoredRows(self._rows), on_progress)
+                check = AnswerCheck(plan_search(spec), chunk, ask_about)
+                return await _read_answer(worker, answer, StoredRows(self._rows, check.rows), check, on_progress)
             finally:
                 answer.close()
         except UnreachableError as error:
             raise WorkerNotReachedError(f"{worker.addr} was not reached: {error}") from error
-        except (HttpClientError, FrameError) as error:
+        except HttpClientError as error:
             raise WorkerLostError(f"{worker.addr} was lost: {error}") from error
+        except FrameError as error:
+            raise WorkerBrokeProtocolError(f"{worker.addr} broke the protocol: {error}") from error
 
     async def release(self, worker: Recruited) -> None:
         with suppress(TimeoutError, HttpClientError, WorkerLostError):  # its own time runs out, too
@@ -194,13 +195,13 @@ class HttpSearchWorkers(_Peers):
 
     def _origin(self, worker: Recruited) -> Origin:
         try:
-            return split_address(f"{self._scheme}://{worker.addr}")[0]
+            return split_address(f"{self._scheme}://{worker_address(worker.addr)}")[0]
         except ValueError as error:
             raise WorkerNotReachedError(f"{worker.addr!r} is no address: {error}") from error
 
 
 async def _read_answer(
-    worker: Recruited, answer: Answer, rows: StoredRows, on_progress: Callable[[int], None]
+    worker: Recruited, answer: Answer, rows: StoredRows, check: AnswerCheck, on_progress: Callable[[int], None]
 ) -> ChunkAnswer:
     decoder, report = FrameDecoder(), None
     while data := await answer.read():
@@ -213,11 +214,14 @@ async def _read_answer(
                 case FrameKind.PROGRESS:
                     on_progress(decode_progress(frame.payload))
                 case FrameKind.REPORT:
-                    report = decode_report(frame.payload)
+                    report, sent = decode_report(frame.payload)
+                    check.report(report, sent)
                 case FrameKind.ERROR:
                     raise _told(worker, decode_error(frame.payload))
     if report is None:
         raise WorkerLostError(f"{worker.addr} was lost: its answer ended without a report")
+    if decoder.has_rest:
+        raise FrameError("something came after the report")
     return ChunkAnswer(rows, report)
 
 
@@ -243,18 +247,6 @@ def _refusal(worker: Recruited, status: int, text: bytes) -> Exception:
 def _told(worker: Recruited, error: QuarterdeckError) -> Exception:
     """Why a search that had begun was not finished: what is nobody's fault may go better elsewhere."""
     return WorkerLostError(f"{worker.addr}: {error}") if error.row.http_status >= 500 else error
-
-
-def _recruited(document: dict[str, Any]) -> Recruited:
-    reservation = str(document.get("reservation") or "")
-    if not (reservation.isascii() and reservation.isprintable()):
-        raise ValueError("the name of a reservation does not fit into a header")
-    return Recruited(
-        str(document["addr"]),
-        str(document.get("node") or document.get("node_name") or ""),
-        max(1, int(document.get("slots") or 1)),
-        reservation,
-    )
 
 
 def _reservation(worker: Recruited) -> dict[str, str]:

@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import Final, Protocol, TypeVar
 
 from quarterdeck.crew.cancel import CancelToken, WorkCanceledError
-from quarterdeck.engines.duckdb_scan import StopSignal
+from quarterdeck.engines.stop_signal import StopSignal
 from quarterdeck.recruiter.engine.pieces import OpenPiece
-from quarterdeck.recruiter.frames import row_payloads
 from quarterdeck.recruiter.model import Chunk, ChunkReport, FileProblem, Piece, SearchSpec
 from quarterdeck.recruiter.piece_opening import PieceOpener
 from quarterdeck.recruiter.ports import ChunkAnswer, RecordBatch
+from quarterdeck.recruiter.row_payloads import RowPayloads
 from quarterdeck.recruiter.stored_rows import RowLimits, StoredRows
 
 T = TypeVar("T")
@@ -77,7 +77,7 @@ class ChunkExecutor:
         telling = asyncio.create_task(_tell(run, on_progress), name="tell how far a search is")
         rows = StoredRows(self._rows)
         try:
-            async with aclosing(run.parts(row_payloads)) as payloads:
+            async with aclosing(run.parts(RowPayloads().of)) as payloads:
                 async for payload in payloads:
                     await rows.add(payload)
         finally:

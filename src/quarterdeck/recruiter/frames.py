@@ -1,37 +1,43 @@
 """The answer to one chunk as it goes from a worker to a root: a stream of frames.
 
     frame   = length of the payload, 4 bytes, little-endian | kind, 1 byte | payload
-    kind 1  = some result rows: one Arrow IPC stream, buffers compressed with LZ4
+    kind 1  = some result rows, with their checksum: see `row_payloads`
     kind 2  = progress, also as a sign of life: {"scanned_bytes": n}
-    kind 3  = the report. It is the last frame: without it the stream was cut off, and nothing of it counts
+    kind 3  = the report, with what was sent. It is the last frame: without it the stream was cut off, and nothing of it
+              counts
     kind 4  = why there will be no report, as `http.errors` tells it. It is the last frame too
+
+Nothing that comes is believed: what is too long, too deep, out of range or of another type is a `FrameError`, and
+nothing else is raised. Whether a report fits what was asked is seen in `answer_check`.
 
 It must not know what is in the rows.
 """
 
 import json
 import struct
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Final
+from typing import Annotated, Final, TypeVar
 
-import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.http.errors import rendered
-from quarterdeck.recruiter.model import ChunkReport, FileProblem
+from quarterdeck.recruiter.model import ChunkReport, FileProblem, Sent
 from quarterdeck.recruiter.ports import RecordBatch
+from quarterdeck.recruiter.row_payloads import LARGEST_PAYLOAD_BYTES, RowPayloads
 from quarterdeck.stores.limits import MIB
 
-_arrow: Any = pyarrow
+ModelT = TypeVar("ModelT", bound=BaseModel)
 
 CONTENT_TYPE: Final = "application/vnd.quarterdeck.chunk"
-LARGEST_FRAME_BYTES: Final = 64 * MIB
-_FRAME_BYTES: Final = 4 * MIB
-"""Of rows, before they are compressed: enough for the frames to cost nothing, little enough to be sent as they come."""
+LARGEST_FRAME_BYTES: Final = LARGEST_PAYLOAD_BYTES
 _HEAD: Final = struct.Struct("<IB")
+_MOST_WORDS: Final = 4_000
+"""Characters of words for people that travel; the rest of an error that quotes a whole file is cut off."""
+_MOST_PROBLEMS: Final = 20_000
+"""Two for each piece that a chunk may have."""
 
 
 class FrameKind(IntEnum):
@@ -41,6 +47,14 @@ class FrameKind(IntEnum):
     ERROR = 4
 
 
+_LARGEST_BYTES: Final = {
+    FrameKind.ROWS: LARGEST_FRAME_BYTES,
+    FrameKind.PROGRESS: 1024,
+    FrameKind.REPORT: 16 * MIB,
+    FrameKind.ERROR: MIB,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Frame:
     kind: FrameKind
@@ -48,76 +62,52 @@ class Frame:
 
 
 class FrameError(Exception):
-    """What came is no frame, or not what its kind says."""
+    """What came is no frame, or not what its kind says, or does not fit the rest."""
 
 
 # Writing
 
 
-def encode_rows(batches: Iterable[RecordBatch]) -> Iterator[bytes]:
-    """Frames; see `row_payloads`."""
-    return (_frame(FrameKind.ROWS, payload) for payload in row_payloads(batches))
+class RowFrames:
+    """Makes frames of rows, and keeps count of them."""
 
+    def __init__(self) -> None:
+        self._payloads = RowPayloads()
 
-def row_payloads(batches: Iterable[RecordBatch]) -> Iterator[bytes]:
-    """What is in frames of rows: as few as their size allows; small batches go together, large ones in parts."""
-    waiting: list[RecordBatch] = []
-    waiting_bytes = 0
-    for batch in batches:
-        for part in _parts(batch):
-            if waiting and (waiting_bytes + part.nbytes > _FRAME_BYTES or not part.schema.equals(waiting[0].schema)):
-                yield _encoded(waiting)
-                waiting, waiting_bytes = [], 0
-            waiting.append(part)
-            waiting_bytes += part.nbytes
-    if waiting:
-        yield _encoded(waiting)
+    @property
+    def sent(self) -> Sent:
+        """What was made so far."""
+        return self._payloads.sent
+
+    def of(self, batches: Iterable[RecordBatch]) -> Iterator[bytes]:
+        return (_frame(FrameKind.ROWS, payload) for payload in self._payloads.of(batches))
 
 
 def encode_progress(scanned_bytes: int) -> bytes:
     return _json_frame(FrameKind.PROGRESS, {"scanned_bytes": scanned_bytes})
 
 
-def encode_report(report: ChunkReport) -> bytes:
-    problems = [{"url": each.url, "why": each.why, "lines": each.lines} for each in report.problems]
+def encode_report(report: ChunkReport, sent: Sent) -> bytes:
+    problems = [{"url": each.url, "why": _words(each.why), "lines": each.lines} for each in report.problems]
     document = {
         "scanned_bytes": report.scanned_bytes,
+        "pieces": report.pieces,
         "matches": report.matches,
         "problems": problems,
         "seen": sorted(report.seen),
+        "sent": {"frames": sent.frames, "rows": sent.rows, "bytes": sent.size_bytes, "checksum": sent.checksum},
     }
     return _json_frame(FrameKind.REPORT, document)
 
 
 def encode_error(error: QuarterdeckError) -> bytes:
-    return _frame(FrameKind.ERROR, rendered(error))
+    what, why, next_step = map(_words, (error.what, error.why, error.next_step))
+    return _frame(FrameKind.ERROR, rendered(QuarterdeckError(error.code, what, why, next_step, error.retryable)))
 
 
-def _parts(batch: RecordBatch) -> Iterator[RecordBatch]:
-    rows = max(1, batch.num_rows * _FRAME_BYTES // max(1, batch.nbytes))
-    if rows >= batch.num_rows:
-        yield batch
-        return
-    for at in range(0, batch.num_rows, rows):
-        yield batch.slice(at, rows)
-
-
-def _encoded(batches: list[RecordBatch]) -> bytes:
-    sink = _arrow.BufferOutputStream()
-    options = _arrow.ipc.IpcWriteOptions(compression="lz4")
-    with _arrow.ipc.new_stream(sink, batches[0].schema, options=options) as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-    payload = sink.getvalue().to_pybytes()
-    if len(payload) > LARGEST_FRAME_BYTES:
-        raise QuarterdeckError(
-            ErrorCode.RESOURCE_EXHAUSTED,
-            "the result was not sent",
-            f"one of its rows takes {len(payload):,} bytes, and {LARGEST_FRAME_BYTES:,} can be sent",
-            "cut the fields that you need",
-            retryable=False,
-        )
-    return payload
+def _words(words: str) -> str:
+    """They may quote a file's name that is no text, or go on for ever."""
+    return words[:_MOST_WORDS].encode("utf-8", "backslashreplace").decode()[:_MOST_WORDS]
 
 
 def _json_frame(kind: FrameKind, document: object) -> bytes:
@@ -140,6 +130,11 @@ class FrameDecoder:
         self._have_bytes = 0
         self._need_bytes = _HEAD.size
 
+    @property
+    def has_rest(self) -> bool:
+        """Whether a frame has begun that is not whole."""
+        return self._have_bytes > 0
+
     def feed(self, data: bytes) -> Iterator[Frame]:
         """The frames that are whole now; all of them, if it is iterated to its end. Raises `FrameError`."""
         self._pieces.append(data)
@@ -150,60 +145,102 @@ class FrameDecoder:
         at = 0
         self._need_bytes = _HEAD.size
         while len(buffer) - at >= _HEAD.size:
-            length, kind = _HEAD.unpack_from(buffer, at)
-            if length > self._limit_bytes:
-                raise FrameError(f"a frame of {length:,} bytes came, and {self._limit_bytes:,} is the most")
+            length, number = _HEAD.unpack_from(buffer, at)
+            kind = _kind(number)
+            limit_bytes = min(self._limit_bytes, _LARGEST_BYTES[kind])
+            if length > limit_bytes:
+                raise FrameError(f"a frame of {length:,} bytes came, and {limit_bytes:,} is the most")
             end = at + _HEAD.size + length
             if end > len(buffer):
                 self._need_bytes = end - at
                 break
-            yield Frame(_kind(kind), buffer[at + _HEAD.size : end])
+            yield Frame(kind, buffer[at + _HEAD.size : end])
             at = end
         rest = buffer[at:]
         self._pieces = [rest] if rest else []
         self._have_bytes = len(rest)
 
 
-def decode_rows(payload: bytes) -> list[RecordBatch]:
-    try:
-        with _arrow.ipc.open_stream(payload) as stream:
-            return list(stream)
-    except (_arrow.ArrowException, OSError) as error:  # what is damaged is one of both
-        raise FrameError(f"rows that cannot be read: {error}") from error
+_Count = Annotated[int, Field(ge=0, lt=2**63)]
+_Words = Annotated[str, StringConstraints(max_length=_MOST_WORDS)]
+_STRICT: Final = ConfigDict(strict=True, extra="forbid")
+
+
+class _WireProgress(BaseModel):
+    model_config = _STRICT
+    scanned_bytes: _Count
+
+
+class _WireProblem(BaseModel):
+    model_config = _STRICT
+    url: str
+    why: _Words
+    lines: _Count
+
+
+class _WireSent(BaseModel):
+    model_config = _STRICT
+    frames: _Count
+    rows: _Count
+    size_bytes: _Count = Field(alias="bytes")
+    checksum: str = Field(pattern="^[0-9a-f]{32}$")
+
+
+class _WireReport(BaseModel):
+    model_config = _STRICT
+    scanned_bytes: _Count
+    pieces: _Count
+    matches: _Count
+    problems: list[_WireProblem] = Field(max_length=_MOST_PROBLEMS)
+    seen: list[Annotated[str, StringConstraints(max_length=1000)]] = Field(max_length=1000)
+    sent: _WireSent
+
+
+class _WireError(BaseModel):
+    """Somebody in between may add words of its own."""
+
+    model_config = ConfigDict(extra="ignore")
+    code: ErrorCode
+    what: str
+    why: str
+    next_step: str
+    retryable: bool = Field(strict=True)
+
+
+class _WireRefusal(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+    error: _WireError
 
 
 def decode_progress(payload: bytes) -> int:
     """The bytes that were scanned so far."""
-    with _told("progress"):
-        return int(json.loads(payload)["scanned_bytes"])
+    return _told(_WireProgress, payload, "progress").scanned_bytes
 
 
-def decode_report(payload: bytes) -> ChunkReport:
-    with _told("a report"):
-        document = json.loads(payload)
-        problems = tuple(
-            FileProblem(str(each["url"]), str(each["why"]), int(each["lines"])) for each in document["problems"]
-        )
-        scanned_bytes, matches = int(document["scanned_bytes"]), int(document["matches"])
-        return ChunkReport(scanned_bytes, matches, problems, frozenset(map(str, document["seen"])))
+def decode_report(payload: bytes) -> tuple[ChunkReport, Sent]:
+    """The report, and what was sent before it."""
+    told = _told(_WireReport, payload, "a report")
+    problems = tuple(FileProblem(each.url, each.why, each.lines) for each in told.problems)
+    report = ChunkReport(told.scanned_bytes, told.matches, problems, frozenset(told.seen), told.pieces)
+    return report, Sent(told.sent.frames, told.sent.rows, told.sent.size_bytes, told.sent.checksum)
 
 
 def decode_error(payload: bytes) -> QuarterdeckError:
     """Of a frame, or of a response that is an error."""
-    with _told("an error"):
-        told = json.loads(payload)["error"]
-        return QuarterdeckError(
-            ErrorCode(told["code"]), str(told["what"]), str(told["why"]), str(told["next_step"]), told["retryable"]
-        )
+    told = _told(_WireRefusal, payload, "an error").error
+    return QuarterdeckError(
+        told.code, told.what[:_MOST_WORDS], told.why[:_MOST_WORDS], told.next_step[:_MOST_WORDS], told.retryable
+    )
 
 
-@contextmanager
-def _told(what: str) -> Generator[None]:
+def _told(model: type[ModelT], payload: bytes, what: str) -> ModelT:
     """What is wrong with a document is a `FrameError`."""
     try:
-        yield
-    except (ValueError, KeyError, TypeError) as error:
-        raise FrameError(f"{what} that cannot be read: {error!r}") from error
+        return model.model_validate_json(payload)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = ".".join(str(step) for step in first["loc"])[:100] or "all of it"
+        raise FrameError(f"{what} that cannot be read: {place}: {first['msg'][:200]}") from None
 
 
 def _kind(number: int) -> FrameKind:

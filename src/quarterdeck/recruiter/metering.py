@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from quarterdeck.http.stalls import StallFigures
 from quarterdeck.recruiter.machine.pool import PoolFigures
 from quarterdeck.recruiter.machine.pool_effects import Effect, Reserve
 from quarterdeck.recruiter.machine.pool_events import Event
@@ -21,7 +22,9 @@ class RecruiterMeter:
                 self._wait.observe(effect.waited_s)
 
 
-def measured(pool: PoolFigures, rejections: Mapping[Rejection, int]) -> RecruiterFigures:
+def measured(
+    pool: PoolFigures, rejections: Mapping[Rejection, int], stalls: Mapping[str, StallFigures]
+) -> RecruiterFigures:
     """The figures of a scrape."""
     return RecruiterFigures(
         free_workers=pool.free,
@@ -36,6 +39,8 @@ def measured(pool: PoolFigures, rejections: Mapping[Rejection, int]) -> Recruite
         free_by_node={name: node.free for name, node in pool.by_node.items()},
         granted_by_node={name: node.granted for name, node in pool.by_node.items()},
         rejections=rejections,
+        stalls={route: one.count for route, one in stalls.items()},
+        stalled_s={route: one.seconds for route, one in stalls.items()},
     )
 
 

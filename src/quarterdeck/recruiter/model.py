@@ -123,15 +123,30 @@ class FileProblem:
 
 
 @dataclass(frozen=True, slots=True)
+class Sent:
+    """The rows of an answer, as they went over the wire."""
+
+    frames: int
+    rows: int
+    size_bytes: int
+    checksum: str
+    """Over all of them, in their order."""
+
+
+@dataclass(frozen=True, slots=True)
 class ChunkReport:
-    """What is known of a chunk when it was searched to its end."""
+    """What is known of a chunk when it was searched to its end. Its pieces are those that were searched, and those with
+    a problem that has no lines; only a search that needs no more rows leaves others out."""
 
     scanned_bytes: int
+    """Of pieces that were searched to their end: the lengths of these."""
     matches: int
     """Records that fulfil the condition, before any stage."""
     problems: tuple[FileProblem, ...] = ()
     seen: frozenset[str] = frozenset()
     """Of the fields that were asked about, those that some record has."""
+    pieces: int = 0
+    """That were searched to their end."""
 
 
 def total_lines(problems: Iterable[FileProblem]) -> int:

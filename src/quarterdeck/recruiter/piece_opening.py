@@ -6,7 +6,6 @@ S3 comes through the worker's cache. What cannot be had at all is told, and the 
 
 import asyncio
 import os
-import stat
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -20,7 +19,7 @@ from quarterdeck.stores.cache_files import check_unchanged
 from quarterdeck.stores.limits import MIB
 from quarterdeck.stores.objects import ObjectRef, ObjectStores
 from quarterdeck.stores.parquet_cache import ParquetCache
-from quarterdeck.stores.threads import finish_in_thread
+from quarterdeck.stores.regular_files import open_regular
 
 _OPEN_AT_ONCE: Final = 8
 """As in `crew.inputs`."""
@@ -72,7 +71,7 @@ class PieceOpener:
         ref = ObjectRef(piece.url, piece.size_bytes, piece.version)
         path = self._objects.local_path(ref)
         if path is not None:
-            await finish_in_thread(lambda: _check_local(piece, ref, path))
+            await self._objects.look(path, lambda: _check_local(piece, ref, path))
             return OpenPiece(piece, path, None)
         if piece.kind is FileKind.NDJSON:
             return OpenPiece(piece, None, await self._read_lines(piece, ref))
@@ -115,10 +114,11 @@ class PieceOpener:
 def _check_local(piece: Piece, ref: ObjectRef, path: Path) -> None:
     """Whether it is there, may be read, and has what was listed. Plain lines may have been added since."""
     try:
-        found = path.stat()
-        if not stat.S_ISREG(found.st_mode):
-            raise _unreadable(piece, "it is no plain file")
-        os.close(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+        descriptor = open_regular(path)
+        try:
+            found = os.fstat(descriptor)
+        finally:
+            os.close(descriptor)
     except FileNotFoundError:
         raise _unreadable(piece, "there is no such file") from None
     except OSError as error:

@@ -51,6 +51,10 @@ class WorkerNotReachedError(WorkerLostError):
     """It never had the chunk: no connection came about, or it is not reserved for us. The chunk cannot be blamed."""
 
 
+class WorkerBrokeProtocolError(WorkerLostError):
+    """What it answered cannot be read, or does not add up. It had the chunk; nothing of its answer counts."""
+
+
 @dataclass(frozen=True, slots=True)
 class ChunkAnswer:
     """A chunk that was searched to its end."""
@@ -72,8 +76,9 @@ class SearchWorkers(Protocol):
         ask_about: Collection[str],
         on_progress: Callable[[int], None],
     ) -> ChunkAnswer:
-        """All of a chunk's answer. Raises `WorkerLostError`; a `QuarterdeckError` is the worker's own refusal, which
-        asking another would not cure. `on_progress` gets the bytes that were scanned so far. Canceled, it hangs up."""
+        """All of a chunk's answer, and it adds up. Raises `WorkerLostError`; a `QuarterdeckError` is the worker's own
+        refusal, which asking another would not cure. `on_progress` gets the bytes that were scanned so far. Canceled,
+        it hangs up."""
         ...
 
     async def release(self, worker: Recruited) -> None:

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.http.body_limit import BodyTooLargeError
 from quarterdeck.http.errors import send_error
 from quarterdeck.recruiter import wire
 from quarterdeck.recruiter.service import Ending, RecruiterService, SupersededError
@@ -23,6 +24,8 @@ from quarterdeck.recruiter.service import Ending, RecruiterService, SupersededEr
 _REGISTER: Final = "/recruiter/register"
 _RECRUIT: Final = "/recruiter/recruit"
 _CONFLICT: Final = 409
+_MOST_BYTES: Final = 64 * 1024
+"""Of a request: several times one with all labels that a worker may have."""
 
 _LOG: Final = logging.getLogger(__name__)
 _JSON: Final = (b"content-type", b"application/json")
@@ -185,11 +188,15 @@ def _json_response(document: bytes) -> Response:
 async def _body(receive: Receive) -> bytes | None:
     """None when the client went away before it had sent all of it."""
     parts: list[bytes] = []
+    received_bytes = 0
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
             return None
         parts.append(message.get("body", b""))
+        received_bytes += len(parts[-1])
+        if received_bytes > _MOST_BYTES:
+            raise BodyTooLargeError(_MOST_BYTES)
         if not message.get("more_body", False):
             return b"".join(parts)
 

@@ -6,14 +6,14 @@ However much a chunk finds, its rows take no more memory than that, and one fram
 import os
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
-from quarterdeck.recruiter.frames import decode_rows
 from quarterdeck.recruiter.ports import RecordBatch
+from quarterdeck.recruiter.row_payloads import is_whole, read_rows
 from quarterdeck.stores.limits import MIB
 from quarterdeck.stores.threads import finish_in_thread
 
@@ -38,8 +38,11 @@ class RowLimits:
 class StoredRows:
     """Add all, then iterate as often as you like, in any thread. Its file has no name and goes with it."""
 
-    def __init__(self, limits: RowLimits) -> None:
+    def __init__(self, limits: RowLimits, check: Callable[[bytes], None] | None = None) -> None:
+        """`check` sees each payload that somebody else sent before it is kept, in a thread if it is large: what it
+        raises is raised."""
         self._limits = limits
+        self._check = check
         self._held: list[bytes] = []
         self._held_bytes = 0
         self._file: int | None = None
@@ -56,7 +59,7 @@ class StoredRows:
         return self._file_bytes
 
     async def add(self, payload: bytes) -> None:
-        """The payload of a frame of rows. Raises `FrameError` if it is none, and `NoRoomError`."""
+        """One of `row_payloads`. Raises what the check raises, and `NoRoomError`."""
         if len(payload) < _IN_THREAD_BYTES and self._held_bytes + len(payload) <= self._limits.memory_bytes:
             self._add(payload)
         else:
@@ -67,13 +70,16 @@ class StoredRows:
         for length in self._lengths:
             assert self._file is not None
             payload = os.pread(self._file, length, place)
+            if not is_whole(payload):
+                raise _damaged()
             place += length
-            yield from decode_rows(payload)
+            yield from read_rows(payload)
         for payload in self._held:
-            yield from decode_rows(payload)
+            yield from read_rows(payload)
 
     def _add(self, payload: bytes) -> None:
-        decode_rows(payload)  # now the worker can be blamed, and another asked
+        if self._check is not None:
+            self._check(payload)  # now the worker can be blamed, and another asked
         self._held.append(payload)
         self._held_bytes += len(payload)
         if self._held_bytes > self._limits.memory_bytes:
@@ -113,6 +119,15 @@ def no_room(why: str) -> NoRoomError:
         why,
         "search for less, add `| head`, summarize, give searches more disk, or ask for rows in no order",
         retryable=False,  # it would find the same again
+    )
+
+
+def _damaged() -> QuarterdeckError:
+    return QuarterdeckError(
+        ErrorCode.INTERNAL,
+        "what the search found cannot be read",
+        "a temporary file does not hold what was written to it",
+        "look at the disk, and search again",
     )
 
 

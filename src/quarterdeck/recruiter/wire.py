@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Final, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, FailFast, Field, StringConstraints, ValidationError
 from pydantic_core import PydanticCustomError
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
@@ -23,11 +23,15 @@ _HIGHEST_PORT: Final = 65535
 _ADDRESS: Final = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._-]+):(?P<port>[0-9]{1,5})")
 """As a client of ours believes it: roots will connect to it."""
 _MOST_LABELS: Final = 64
+_MOST_SLOTS: Final = 10_000
+_SHOWN: Final = 3
+"""Of what is wrong with an answer."""
 _MOST_WORKERS: Final = 1_000_000
 """More than any crew has: whoever asks for more has made a mistake."""
 
 
-def _address(text: str) -> str:
+def worker_address(text: str) -> str:
+    """The one spelling of an address to which roots may connect. Raises `ValueError` for anything else."""
     found = _ADDRESS.fullmatch(text)
     if found is None or not 0 < int(found["port"]) <= _HIGHEST_PORT:
         raise PydanticCustomError("address", "it should be HOST:PORT")
@@ -40,10 +44,13 @@ def _printable(text: str) -> str:
     return text
 
 
-_Address = Annotated[str, StringConstraints(max_length=300), AfterValidator(_address)]
+_Address = Annotated[str, StringConstraints(max_length=300), AfterValidator(worker_address)]
 _Node = Annotated[str, StringConstraints(min_length=1, max_length=253), AfterValidator(_printable)]
 _Label = Annotated[str, StringConstraints(min_length=1, max_length=128), AfterValidator(_printable)]
 _LabelOrNone = Annotated[str, StringConstraints(max_length=128), AfterValidator(_printable)]
+_NodeOrNone = Annotated[str, StringConstraints(max_length=253), AfterValidator(_printable)]
+_Reservation = Annotated[str, StringConstraints(max_length=1000, pattern="^[ -~]*$")]
+"""It goes into a header."""
 
 
 class RegisterBody(BaseModel):
@@ -57,14 +64,14 @@ class RegisterBody(BaseModel):
     timeout: int = Field(
         30_000, gt=0, le=3_600_000, description="Milliseconds, at the most, until it is told to register again."
     )
-    labels: list[_Label] = Field(
+    labels: Annotated[list[_Label], FailFast()] = Field(
         default_factory=list[_Label],
         max_length=_MOST_LABELS,
         description="What it is for: it is given to recruits that name one of these, or none. Without any it is for "
         "everybody.",
     )
     label: _LabelOrNone = Field("", description="One more of `labels`.")
-    slots: int = Field(1, ge=1, le=10_000, description="Requests it can work on at the same time.")
+    slots: int = Field(1, ge=1, le=_MOST_SLOTS, description="Requests it can work on at the same time.")
 
 
 class RecruitBody(BaseModel):
@@ -80,6 +87,8 @@ class RecruitBody(BaseModel):
 
 
 class RecruitedWorker(BaseModel):
+    """As it is told here; `GivenWorker` is one that somebody else tells of."""
+
     addr: str
     node: str
     node_name: str
@@ -89,6 +98,34 @@ class RecruitedWorker(BaseModel):
 
 class RecruitAnswer(BaseModel):
     workers: list[RecruitedWorker]
+
+
+class GivenWorker(BaseModel):
+    """As another recruiter tells it, which may be of another kind and say less, or more."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    addr: _Address
+    node: _NodeOrNone | None = None
+    node_name: _NodeOrNone | None = None
+    slots: int | None = Field(None, ge=1, le=_MOST_SLOTS)
+    reservation: _Reservation | None = None
+
+
+class GivenWorkers(BaseModel):
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    workers: list[GivenWorker] = Field(max_length=_MOST_WORKERS)
+
+
+class GivenDirective(BaseModel):
+    """What a recruiter says at the end of a registration."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    directive: Directive
+    reservation: _Reservation | None = None
+    label: _LabelOrNone | None = None
 
 
 class RegisterAnswer(BaseModel):
@@ -148,6 +185,26 @@ def parse_recruit(body: bytes) -> Wanted:
     asked = _parse(RecruitBody, body, "no workers were recruited")
     number = _one_of(asked.number_requested, asked.N, "number_requested", "N", "no workers were recruited")
     return Wanted(number, asked.label)
+
+
+def parse_given(text: bytes, at_most: int) -> list[Recruited]:
+    """The workers that another recruiter gives. Raises `ValueError` for what is no such answer, and for one that gives
+    more than were asked for: whoever is in it would be called, if only to be sent away."""
+    given = _understood(GivenWorkers, text).workers
+    if len(given) > at_most:
+        raise ValueError(f"it gave {len(given)} workers, and was asked for {at_most}")
+    return [
+        Recruited(worker.addr, worker.node or worker.node_name or "", worker.slots or 1, worker.reservation or "")
+        for worker in given
+    ]
+
+
+def parse_directive(text: bytes) -> Registered:
+    """Raises `ValueError` for what is none."""
+    told = _understood(GivenDirective, text)
+    if told.directive is Directive.REREGISTER:
+        return Registered(Directive.REREGISTER)
+    return Registered(told.directive, told.reservation or "", told.label or "")
 
 
 def registered_document(registered: Registered) -> bytes:
@@ -217,6 +274,13 @@ def _parse(model: type[BodyT], body: bytes, what: str) -> BodyT:
     except ValidationError as error:
         found = [{**problem, "loc": problem["loc"] or ("the body",)} for problem in error.errors(include_url=False)]
         raise _refusal(what, validation_problems(found)) from None
+
+
+def _understood(model: type[BodyT], text: bytes) -> BodyT:
+    try:
+        return model.model_validate_json(text)
+    except ValidationError as error:
+        raise ValueError(validation_problems(error.errors(include_url=False)[:_SHOWN])) from None
 
 
 ValueT = TypeVar("ValueT", int, str)

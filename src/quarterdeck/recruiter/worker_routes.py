@@ -21,16 +21,18 @@ from quarterdeck.crew.artifacts.threads import in_thread
 from quarterdeck.crew.cancel import CancelToken
 from quarterdeck.http.clientgone import ClientGoneError, run_while_connected
 from quarterdeck.http.errors import send_error
+from quarterdeck.http.gate import caller_of
 from quarterdeck.recruiter.agent import AdmittedSearch, NotReservedError, ReservationAgent, SearchStoppedError
 from quarterdeck.recruiter.chunk_request import RESERVATION_HEADER, ChunkBody, ChunkRequest, decode_chunk
 from quarterdeck.recruiter.executor import ChunkExecutor, ChunkRun
-from quarterdeck.recruiter.frames import CONTENT_TYPE, encode_error, encode_progress, encode_report, encode_rows
+from quarterdeck.recruiter.frames import CONTENT_TYPE, RowFrames, encode_error, encode_progress, encode_report
 from quarterdeck.recruiter.language.parser import parse_search
 from quarterdeck.recruiter.model import FileProblem, SearchSpec
 from quarterdeck.recruiter.piece_finding import find_pieces
 from quarterdeck.recruiter.ports import RecordBatch
 from quarterdeck.recruiter.root.running import Gatherer
 from quarterdeck.stores.objects import ObjectStores
+from quarterdeck.stores.source_roots import SourceRoots
 
 _CONFLICT: Final = 409
 _LINES: Final = "application/x-ndjson"
@@ -40,6 +42,7 @@ _END_S: Final = 10.0
 _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     200: {"description": "The result rows of this chunk.", "content": {CONTENT_TYPE: {}, _LINES: {}}},
     400: {"description": "The request makes no sense, or the query cannot be understood."},
+    403: {"description": "A file is outside of `source_roots`."},
     409: {"description": "The worker is not reserved, or for another search."},
     422: {"description": "It cannot be searched, and asking again does not help."},
     503: {"description": "A store cannot be reached."},
@@ -63,9 +66,9 @@ class ChunkService:
     """How often a root hears something, at least."""
 
 
-def worker_router(service: Callable[[], ChunkService]) -> APIRouter:
+def worker_router(service: Callable[[], ChunkService], roots: SourceRoots | None = None) -> APIRouter:
     """`service` is asked for with each request: a worker can be reached before it knows under which address, and may
-    raise until then."""
+    raise until then. `roots` bind whoever is not the user who runs this process."""
     router = APIRouter(prefix="/worker", tags=["worker"])
     reservation_header = Header(
         alias=RESERVATION_HEADER, description="The reservation this is for; it must be the current one."
@@ -79,8 +82,10 @@ def worker_router(service: Callable[[], ChunkService]) -> APIRouter:
         as they are found: as frames, for a root that will put many chunks together, or as lines of JSON.
         """
         chunks = service()
-        asked = decode_chunk(await request.body(), chunks.wall_us())
-        parse_search(asked.spec.query)  # what is wrong with it is told to whoever is reserved or not
+        body = await request.body()
+        asked = await in_thread(lambda: _decode(body, chunks.wall_us()))
+        if roots is not None:
+            await roots.insist_for(caller_of(request.scope), [piece.url for piece in asked.pieces])
         frames = CONTENT_TYPE in request.headers.get("accept", "")
         return (FramesResponse if frames else LinesResponse)(chunks, asked, reservation)
 
@@ -92,6 +97,12 @@ def worker_router(service: Callable[[], ChunkService]) -> APIRouter:
 
     _ = (chunksearch, release)
     return router
+
+
+def _decode(body: bytes, now_us: int) -> ChunkRequest:
+    asked = decode_chunk(body, now_us)
+    parse_search(asked.spec.query)  # what is wrong with it is told to whoever is reserved or not
+    return asked
 
 
 class _ChunkResponse(Response):
@@ -142,12 +153,13 @@ class FramesResponse(_ChunkResponse):
         return CONTENT_TYPE
 
     async def _answer(self, run: ChunkRun, problems: Sequence[FileProblem], answer: "_Answer") -> None:
+        rows = RowFrames()
         async with answer.beating(lambda: encode_progress(run.scanned_bytes), self._service.beat_s):
             try:
-                async with aclosing(run.parts(encode_rows)) as frames:
+                async with aclosing(run.parts(rows.of)) as frames:
                     async for frame in frames:
                         await answer.send(frame)
-                last = encode_report(replace(run.report, problems=(*problems, *run.report.problems)))
+                last = encode_report(replace(run.report, problems=(*problems, *run.report.problems)), rows.sent)
             except QuarterdeckError as error:
                 if not answer.has_begun:
                     raise

@@ -15,6 +15,7 @@ from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds
 from quarterdeck.crew.process.doors import Doors
 from quarterdeck.crew.process.guard import Guard
 from quarterdeck.crew.process.lifecycle import EXIT_HURRIED, ForcedEnd, StopSignals, end_task, settle_memory
+from quarterdeck.crew.process.room import http_limits
 from quarterdeck.http.monitor import MonitorSources
 from quarterdeck.http.server import HttpServer
 from quarterdeck.recruiter.metering import RecruiterMeter, measured, scaling
@@ -24,9 +25,16 @@ from quarterdeck.recruiter.routes import RecruiterRoute, recruiter_router
 from quarterdeck.recruiter.service import OwnRecruiter, RecruiterService
 from quarterdeck.stores.data_folder import DataFolder
 from quarterdeck.stores.objects import ObjectStores, S3Options
+from quarterdeck.stores.source_roots import SourceRoots
 from quarterdeck.telemetry.exposition import new_registry, render
 from quarterdeck.telemetry.logs import get_logger
-from quarterdeck.telemetry.metrics import RecruiterFigures, RecruiterMetrics, SearchMetrics, register_process
+from quarterdeck.telemetry.metrics import (
+    RecruiterFigures,
+    RecruiterMetrics,
+    SearchMetrics,
+    StoreMetrics,
+    register_process,
+)
 
 _log = get_logger(__name__)
 
@@ -40,21 +48,23 @@ class Recruiter:
         self._settings = settings
         self._folder = folder
         self._guard = guard
-        self._doors = Doors(guard)
+        self._doors = Doors(guard, http_limits(settings))
         self._registry = new_registry()
         register_process(self._registry, "recruiter")
         self._metrics = RecruiterMetrics(self._registry)
+        self._objects = ObjectStores(S3Options(**settings.s3.options()), timeout_s=settings.store_timeout_s)
+        self._store_metrics = StoreMetrics(self._registry)
         clock, ids = MonotonicClock(), RandomIds()
         self._recruiter = RecruiterService(clock, ids, RecruiterMeter(self._metrics.wait))
         self._search = SearchRoot(
             settings,
             folder.folder("search"),
-            ObjectStores(S3Options(**settings.s3.options())),
+            self._objects,
             clock,
             ids,
             OwnRecruiter(self._recruiter),
             SearchMetrics(self._registry),
-            token=guard.bare_token,
+            authorize=guard.authorize,
             ssl=guard.client_context,
         )
         self._stopping = False
@@ -63,9 +73,11 @@ class Recruiter:
         """Lives until it is told to stop; the exit code."""
         settings = self._settings
         self._guard.check("the HTTP server", settings.http_host)
+        self._guard.check_dialling_urls(settings.recruiters)
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._search.close)
             self._metrics.read_figures_from(self._figures)
+            self._store_metrics.read_figures_from(self._objects.figures)
             http = await self._listen_http(stack)
             settle_memory()
             self._folder.announce(http=http.url)
@@ -105,7 +117,8 @@ class Recruiter:
             scaling=lambda: scaling(self._recruiter.figures()),
         )
         route = RecruiterRoute(self._recruiter)
-        routers = [recruiter_router(self._recruiter, route), search_router(self._search.service)]
+        roots = SourceRoots(self._settings.source_roots)
+        routers = [recruiter_router(self._recruiter, route), search_router(self._search.service, roots=roots)]
         address = (self._settings.http_host, self._settings.http_port)
         return await self._doors.open_http(
             stack, address, "Quarterdeck recruiter", sources, routers=routers, raw=route.by_path()
@@ -115,7 +128,7 @@ class Recruiter:
 
     def _missing(self) -> Sequence[str]:
         """It is ready without a worker: it must be, for workers to reach it."""
-        return ["it is shutting down"] if self._stopping else []
+        return ["it is shutting down"] if self._stopping else self._objects.trouble()
 
     def _figures(self) -> RecruiterFigures:
-        return measured(self._recruiter.figures(), self._doors.rejections())
+        return measured(self._recruiter.figures(), self._doors.rejections(), self._doors.stalls())

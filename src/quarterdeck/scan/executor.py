@@ -1,4 +1,4 @@
-"""The worker's side of a scan: files through the cache, SQL in a thread, rows into an artifact.
+"""The worker's side of a scan: files through the cache, SQL in an engine's process, rows into an artifact.
 
 The files stay pinned until the artifact is finished. Nothing is left of a scan that failed or was canceled.
 """
@@ -19,7 +19,7 @@ from quarterdeck.crew.artifacts.writer import ArtifactWriter
 from quarterdeck.crew.cancel import CancelToken
 from quarterdeck.crew.executors import Execution
 from quarterdeck.crew.inputs import opened_files
-from quarterdeck.engines.duckdb_scan import DuckDbScanner, Rows
+from quarterdeck.engines.contained_scan import ContainedRows, ContainedScanner
 from quarterdeck.engines.scan_file import ScanFile
 from quarterdeck.scan.model import ScanTask, decode_task
 from quarterdeck.stores.parquet_cache import ParquetCache
@@ -34,7 +34,7 @@ class ScanExecutor:
 
     def __init__(
         self,
-        scanner: DuckDbScanner,
+        scanner: ContainedScanner,
         cache: ParquetCache,
         spool: ArtifactSpool,
         on_query: Callable[[AttemptId, float, Outcome], None] | None = None,
@@ -103,7 +103,7 @@ class ScanExecutor:
         finally:
             writer.abandon()  # nothing, once it is finished
 
-    def _write(self, task: ScanTask, rows: Rows, writer: ArtifactWriter, execution: Execution) -> None:
+    def _write(self, task: ScanTask, rows: ContainedRows, writer: ArtifactWriter, execution: Execution) -> None:
         _check_names(rows.schema.names)
         writer.open(rows.schema, task.ts_column)
         row_count = 0

@@ -9,11 +9,10 @@ from typing import Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.engines.sql_bounds import MAX_SQL_CHARACTERS, check_sql
 from quarterdeck.stores.objects import ObjectRef
 
 TASK_VERSION: Final = 1
-MAX_SQL_CHARACTERS: Final = 100_000
-"""Longer texts are made by programs, and take the parser longer than the scan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +44,7 @@ class ScanRequest:
     def __post_init__(self) -> None:
         if not self.sql.strip():
             raise _unasked("it has no SQL")
-        if len(self.sql) > MAX_SQL_CHARACTERS:
-            raise _unasked(f"its SQL has {len(self.sql)} characters, and may have {MAX_SQL_CHARACTERS}")
+        check_sql(self.sql)
         if self.max_rows is not None and self.max_rows < 1:
             raise _unasked(f"max_rows is {self.max_rows}, and must be at least 1")
 
@@ -89,7 +87,8 @@ def encode_task(task: ScanTask) -> bytes:
 
 
 def decode_task(payload: bytes) -> ScanTask:
-    """Raises `QuarterdeckError` for what is no task, or one of a version that is not known here."""
+    """Raises `QuarterdeckError` for what is no task, one of a version that is not known here, or SQL that no engine
+    should read: who sent it may have looked, or not."""
     try:
         wire = _WireTask.model_validate_json(payload)
     except ValidationError as error:
@@ -101,6 +100,7 @@ def decode_task(payload: bytes) -> ScanTask:
             f"its task cannot be read ({place}: {first['msg']})",
             f"run coordinator and workers of one release; this one knows tasks of version {TASK_VERSION}",
         ) from error
+    check_sql(wire.sql)
     return ScanTask(
         sql=wire.sql,
         files=tuple(ObjectRef(file.url, file.size_bytes, file.version) for file in wire.files),

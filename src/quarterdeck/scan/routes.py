@@ -10,20 +10,25 @@ from contextlib import aclosing, suppress
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Header, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from starlette.types import Receive, Scope, Send
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
 from quarterdeck.crew.artifacts.threads import in_thread
+from quarterdeck.http.bounded_body import BoundedBody, FieldName, Path, StopsAtFirst
 from quarterdeck.http.clientgone import ClientGoneError, run_while_connected
+from quarterdeck.http.gate import caller_of
 from quarterdeck.scan.formats import Batch, Format, Writer, choose_format, make_writer, no_rows, rendered
 from quarterdeck.scan.model import MAX_SQL_CHARACTERS, ScanRequest
 from quarterdeck.scan.service import ScanPlan, ScanService
+from quarterdeck.stores.source_roots import SourceRoots
 from quarterdeck.telemetry.traces import span
 
 _DEFAULT_TENANT: Final = "default"
 _MAX_SOURCES: Final = 10_000
+_MAX_TENANT: Final = 150
+"""Characters of a tenant's name, as in Mimir."""
 _MAX_TIMEOUT_S: Final = 86_400.0
 """A day. Whoever waits longer has lost the connection by then."""
 _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
@@ -33,43 +38,52 @@ _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
         "headers": {"X-Query-Id": {"description": "For `/v1/queries/{query_id}`.", "schema": {"type": "string"}}},
     },
     400: {"description": "The request makes no sense."},
+    403: {"description": "A source is outside of `source_roots`."},
     404: {"description": "A source finds nothing."},
-    422: {"description": "A worker met an error that asking again cannot cure, such as SQL that is wrong."},
-    429: {"description": "A limit was reached: `max_rows`, memory or disk."},
+    422: {
+        "description": "A worker met an error that asking again cannot cure, such as SQL that is wrong; or the workers "
+        "that ran a part of it died."
+    },
+    429: {"description": "A limit was reached: `max_rows`, memory or disk; or too many scans wait already."},
     502: {"description": "Every attempt at a part of it failed for a passing reason."},
     503: {"description": "No worker takes the work, or this coordinator is shutting down."},
-    504: {"description": "`timeout_s` was over."},
+    504: {"description": "Its time was over: `timeout_s`, or what this coordinator allows."},
 }
 
 
-class ScanBody(BaseModel):
+class ScanBody(BoundedBody):
     """What to scan."""
-
-    model_config = ConfigDict(extra="forbid")
 
     sql: str = Field(
         min_length=1,
         max_length=MAX_SQL_CHARACTERS,
         description="One SELECT over the view `files`. It runs over each group of files by itself.",
     )
-    sources: list[str] = Field(
-        default_factory=list,
+    sources: Annotated[list[Path], StopsAtFirst()] = Field(
+        default_factory=list[str],
         max_length=_MAX_SOURCES,
         description="Parquet files, folders and globs, as the workers see them: paths or s3://.",
     )
-    ts_column: str | None = Field(None, description="The column of the result that holds its time.")
+    ts_column: FieldName | None = Field(None, description="The column of the result that holds its time.")
     with_filename: bool = Field(False, description="Whether `files` has a column `filename`.")
     max_rows: int | None = Field(None, ge=1, description="A group with a larger result is an error.")
     files_per_work: int | None = Field(
         None, ge=1, le=10_000, description="Files in one work; by default up to 32 files or 64 MiB."
     )
     timeout_s: float | None = Field(
-        None, gt=0, le=_MAX_TIMEOUT_S, description="After so many seconds the query is canceled."
+        None,
+        gt=0,
+        le=_MAX_TIMEOUT_S,
+        description="After so many seconds, waiting in line among them, the query is canceled. The coordinator's "
+        "`scan_timeout_s` is the default, and the most there is.",
     )
-    format: str | None = Field(None, description="`arrow`, `ndjson` or `csv`; without it the Accept header decides.")
+    format: Annotated[str, Field(max_length=100)] | None = Field(
+        None, description="`arrow`, `ndjson` or `csv`; without it the Accept header decides."
+    )
 
 
-def scan_router(service: ScanService) -> APIRouter:
+def scan_router(service: ScanService, roots: SourceRoots | None = None) -> APIRouter:
+    """`roots` bind whoever is not the user who runs this process."""
     router = APIRouter(prefix="/v1", tags=["scan"])
 
     @router.post("/scan", response_class=Response, responses=_RESPONSES)
@@ -77,7 +91,7 @@ def scan_router(service: ScanService) -> APIRouter:
         body: ScanBody,
         request: Request,
         tenant: Annotated[
-            str, Header(alias="X-Scope-OrgID", min_length=1, description="Whose workers do it.")
+            str, Header(alias="X-Scope-OrgID", min_length=1, max_length=_MAX_TENANT, description="Whose workers do it.")
         ] = _DEFAULT_TENANT,
     ) -> Response:
         """Run one SELECT over many Parquet files, on many workers.
@@ -86,6 +100,8 @@ def scan_router(service: ScanService) -> APIRouter:
         in the order of the files. An answer that ends before its proper end was broken off: `/v1/queries/{query_id}`
         says why.
         """
+        if roots is not None:
+            await roots.insist_for(caller_of(request.scope), body.sources)
         form = choose_format(body.format, request.headers.get("accept", ""))
         wanted = ScanRequest(body.sql, tuple(body.sources), body.ts_column, body.with_filename, body.max_rows)
         return ScanResponse(service, wanted, form, tenant, body.files_per_work, body.timeout_s)
@@ -123,20 +139,24 @@ class ScanResponse(Response):
             self._service.open_answers -= 1
 
     async def _run(self, send: Send) -> None:
-        limit, plan = asyncio.timeout(self._timeout_s), None
+        """In its turn, and for as long as it may take; looking for files and waiting count too."""
+        allowed_s = self._service.allowed_s(self._timeout_s)
+        limit, plan = asyncio.timeout(allowed_s), None
         try:
-            async with limit:
+            async with self._service.admission.admitted(allowed_s) as waited_s, limit:
+                limit.reschedule(asyncio.get_running_loop().time() + allowed_s - waited_s)
                 plan = await self._service.plan(self._wanted, tenant=self._tenant, files_per_work=self._files_per_work)
                 with span("query", query_id=plan.query_id):
                     await self._stream(plan, send)
         except TimeoutError:
-            if self._timeout_s is None or not limit.expired():
+            if not limit.expired():
                 raise  # somebody else's
+            is_ours = self._timeout_s is None or self._timeout_s > allowed_s
             raise QuarterdeckError(
                 ErrorCode.DEADLINE_EXCEEDED,
                 f"{'the scan' if plan is None else f'query {plan.query_id}'} was canceled",
-                f"it had {self._timeout_s:g} s and was not finished",
-                "allow more time, or ask for less",
+                f"it had {allowed_s:g} s and was not finished",
+                "ask for less, or allow more time" + (" with scan_timeout_s" if is_ours else ""),
             ) from None
 
     async def _stream(self, plan: ScanPlan, send: Send) -> None:

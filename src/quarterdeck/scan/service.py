@@ -12,9 +12,11 @@ from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.ids import LeafId, QueryId, WorkId
 from quarterdeck.core.workcoord.model import WorkKey, WorkKind, WorkSpec
 from quarterdeck.core.workcoord.policies import SEARCH
+from quarterdeck.crew.admission import Admission
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
 from quarterdeck.crew.coordinator import CoordinatorDriver
 from quarterdeck.crew.harvest import Harvest, Window
+from quarterdeck.crew.ports import Clock
 from quarterdeck.crew.process.clocks import RandomIds
 from quarterdeck.scan.model import ScanRequest, encode_task
 from quarterdeck.stores.objects import ObjectRef, ObjectStores
@@ -24,6 +26,8 @@ _GROUP_BYTES: Final = 64 * 1024 * 1024
 in the middle costs little."""
 _GROUP_FILES: Final = 32
 _LEAF: Final = LeafId("scan")
+_WAITING_FOR_EACH: Final = 50
+"""Scans that may wait in line for each that may run. The last of more would wait for minutes, each connected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,7 @@ class ScanPlan:
     groups: tuple[tuple[ObjectRef, ...], ...]
     """The files of each work. A request without sources is one work without files."""
     tenant: str
+    """Whose workers do it."""
 
     @property
     def files(self) -> int:
@@ -59,9 +64,18 @@ class ScanService:
         objects: ObjectStores,
         ids: RandomIds,
         *,
+        clock: Clock,
         window: Window,
         wait_limit_s: float,
+        at_once: int,
+        timeout_s: float,
     ) -> None:
+        """`at_once` scans run at a time, the others wait in line; none takes longer than `timeout_s`, waiting among
+        it."""
+        self.admission: Final = Admission(
+            at_once, clock, what="scan", setting="scans_at_once", waiting_at_most=_WAITING_FOR_EACH * at_once
+        )
+        self._timeout_s = timeout_s
         self._driver = driver
         self._objects = objects
         self._ids = ids
@@ -75,6 +89,10 @@ class ScanService:
         """No new scans: the process is on its way out."""
         self._closed = True
 
+    def allowed_s(self, wanted_s: float | None) -> float:
+        """How long a scan may take whose client wants to wait so long, or does not say."""
+        return self._timeout_s if wanted_s is None else min(wanted_s, self._timeout_s)
+
     async def plan(self, request: ScanRequest, *, tenant: str, files_per_work: int | None = None) -> ScanPlan:
         """Finds the files and divides them. A source that finds nothing is an error that names it."""
         self._insist_open()
@@ -83,7 +101,7 @@ class ScanService:
             for file in await self._objects.find(source):
                 found[file.url] = file
         groups = tuple(_grouped(list(found.values()), files_per_work)) if request.sources else ((),)
-        return ScanPlan(self._ids.query_id(), request, groups, tenant)
+        return ScanPlan(self._ids.query_id(), request, groups, self._driver.crew_of(tenant))
 
     def harvest(self, plan: ScanPlan) -> Harvest[FetchedArtifact]:
         """Begins it. Leaving the harvest cancels what is left."""

@@ -5,6 +5,7 @@ What it is compared with comes from outside: nothing about a wrong one is told, 
 
 import hmac
 import os
+import secrets
 from pathlib import Path
 from typing import Final
 
@@ -13,11 +14,17 @@ from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 MIN_LENGTH: Final = 16
 """Sixteen characters of base64 are 96 bits: nobody guesses them over a network."""
 
+TOKEN_VARIABLE: Final = "QUARTERDECK_TOKEN"  # noqa: S105 - where it is, not what it is
+"""The environment variable that may hold the token."""
+TOKEN_NAME: Final = "token"  # noqa: S105 - of a file
+"""What the file is called in which a process or a crew keeps a token that it made."""
+
 _SCHEME: Final = "bearer"
+_MADE_BYTES: Final = 32
 
 
 class SharedToken:
-    """Make it with `from_file`, `from_environment` or `from_text`."""
+    """Make it with `from_file`, `kept_in`, `from_environment` or `from_text`."""
 
     __slots__ = ("_origin", "_secret")
 
@@ -47,6 +54,26 @@ class SharedToken:
                 "name a text file that this process may read, with the token as its one line",
             ) from error
         return cls(text.strip(), f"the file {path}")
+
+    @classmethod
+    def kept_in(cls, path: Path) -> "SharedToken":
+        """The token of a file that only its owner can read, made with the first call. Its folder is the
+        caller's alone."""
+        if not path.exists():
+            part = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
+            descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with os.fdopen(descriptor, "w") as out:
+                out.write(f"{secrets.token_urlsafe(_MADE_BYTES)}\n")
+            part.replace(path)
+        found = path.lstat()
+        if found.st_uid != os.getuid() or found.st_mode & 0o077:
+            raise QuarterdeckError(
+                ErrorCode.INVALID_ARGUMENT,
+                f"the token file {path} cannot be used",
+                "it belongs to another user, or others can read it",
+                "delete it, and a new one is made; or name another with token_file",
+            )
+        return cls.from_file(path)
 
     @classmethod
     def from_environment(cls, variable: str) -> "SharedToken | None":

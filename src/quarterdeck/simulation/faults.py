@@ -143,6 +143,15 @@ class Corruption:
     host: str
 
 
+@dataclass(frozen=True, slots=True)
+class Poison:
+    """A coordinator is asked for a work that ends every worker which runs it; each starts again after a while."""
+
+    at_s: float
+    host: str
+    down_s: float
+
+
 Fault: TypeAlias = (
     Crash
     | Pause
@@ -158,6 +167,7 @@ Fault: TypeAlias = (
     | Pressure
     | Eviction
     | Corruption
+    | Poison
 )
 
 FAULTS: dict[str, type[Fault]] = {
@@ -175,6 +185,7 @@ FAULTS: dict[str, type[Fault]] = {
     "pressure": Pressure,
     "eviction": Eviction,
     "corruption": Corruption,
+    "poison": Poison,
 }
 """Every kind of fault by the name it has on the command line."""
 

@@ -132,6 +132,9 @@ class SimulatedExecutor:
         await asyncio.sleep(load.duration_s / 2)
         progress(0.5)
         await asyncio.sleep(load.duration_s / 2)
+        if load.poison_s is not None:
+            world.poisoned(self._host, self._process, spec.key, load.poison_s)
+            await asyncio.Event().wait()
         if spec.kind is WorkKind.FRAGMENT and spec.key in world.catalog.endless:
             await asyncio.Event().wait()
         if load.fatal:

@@ -20,6 +20,7 @@ from quarterdeck.simulation.faults import (
     NotAccepting,
     Partition,
     Pause,
+    Poison,
     Pressure,
     Reply,
     Shutdown,
@@ -38,6 +39,8 @@ class WorkLoad:
     """How many attempts fail before one succeeds."""
     fatal: bool = False
     """The first attempt fails with an error that retrying cannot cure."""
+    poison_s: float | None = None
+    """It ends the process that runs it, which starts again after so long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,5 +211,7 @@ def _fault(chance: random.Random, scenario: Scenario, kind: str) -> Fault:
             return Eviction(at_s, worker)
         case "corruption":
             return Corruption(at_s, worker)
+        case "poison":
+            return Poison(at_s, coordinator, short_s)
         case _:
             raise ValueError(f"there is no fault called {kind!r}; there are: {', '.join(FAULTS)}")

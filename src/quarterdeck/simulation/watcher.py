@@ -8,9 +8,11 @@ After every step it holds that
 - no worker is given more than its credit, and none that drains takes anything new or keeps what it has not begun;
 - no query fails for want of a worker while there is one, and no work goes to and fro between those that reject it;
 - an attempt that is given up is canceled on its worker in the same step, and a withdrawn work is never delivered;
+- a work that ends whatever runs it ends a few workers only, and none is quarantined that nobody ever ran;
 - no honest peer is ever accused of breaking the protocol.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 
 _TO_AND_FRO = 50
 """So many attempts are not bad luck. Failures are limited, and so are the times a worker can drain under a work."""
+_POISONED = 8
+"""Workers that a poisonous work may end, at worst. Two as a rule; more when the network keeps what they said last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,10 @@ class Watcher(Verdict):
         self.delivered: dict[WorkKey, AttemptId] = {}
         self.ended: dict[QueryId, cef.EndQuery] = {}
         self.executions: dict[WorkKey, list[Execution]] = {}
+        self._begun: set[WorkKey] = set()
+        """Works that a worker has begun."""
+        self._ended_by: Counter[WorkKey] = Counter()
+        """How many workers each poisonous work has ended."""
         self._withdrawn: set[WorkKey] = set()
         self._closing: dict[CoordinatorHost, set[AttemptId]] = {}
 
@@ -80,6 +88,7 @@ class Watcher(Verdict):
                     self._delivered(machine, attempt)
                 case cef.EndQuery(query_id, error=error):
                     self._may_lack_a_worker(machine, query_id, error)
+                    self._may_be_quarantined(query_id, error)
                     self.ended[query_id] = effect
                     self.owners.pop(query_id, None)
                 case _:
@@ -110,6 +119,7 @@ class Watcher(Verdict):
     def execution_started(self, execution: Execution) -> None:
         """Called when it really begins to run, not when a machine says so."""
         key = execution.attempt.key
+        self._begun.add(key)
         others = self.executions.setdefault(key, [])
         owner = self.owners.get(key.query_id)
         if owner is not None and owner.believes_alive(execution.host):
@@ -122,6 +132,12 @@ class Watcher(Verdict):
     def execution_ended(self, execution: Execution) -> None:
         if execution.process.state is not ProcessState.DEAD:
             self._remove(execution)
+
+    def process_poisoned(self, key: WorkKey) -> None:
+        """A work is about to end the process that runs it."""
+        self._ended_by[key] += 1
+        if self._ended_by[key] > _POISONED:
+            raise self.violated(f"{key.work_id} has ended {self._ended_by[key]} workers", key.work_id)
 
     def process_died(self, process: Process) -> None:
         for execution in [e for executions in self.executions.values() for e in executions if e.process is process]:
@@ -147,7 +163,7 @@ class Watcher(Verdict):
             raise self.violated(f"{work_id} was given to a session that is gone", work_id)
         if session.state is not WorkerState.ACCEPTING:
             raise self.violated(f"{work_id} was given to {session.worker_id}, which is {session.state}", work_id)
-        if session.outstanding > session.credit:
+        if session.load.charged > session.credit:
             raise self.violated(f"{work_id} was given to {session.worker_id} beyond its credit", work_id)
         if assignment.number > _TO_AND_FRO:
             raise self.violated(f"{work_id} goes to and fro, {assignment.number} attempts until now", work_id)
@@ -156,6 +172,11 @@ class Watcher(Verdict):
         taking = [s.worker_id for s in machine.roster.sessions() if s.state is WorkerState.ACCEPTING]
         if error is not None and error.code == ErrorCode.NO_WORKER and taking:
             raise self.violated(f"{query_id} failed for want of a worker, and {taking[0]} takes work")
+
+    def _may_be_quarantined(self, query_id: QueryId, error: WorkError | None) -> None:
+        is_quarantined = error is not None and error.code == ErrorCode.QUARANTINED
+        if is_quarantined and not self._begun & self.submitted[query_id]:
+            raise self.violated(f"{query_id} was quarantined, and no worker ever began a work of it")
 
     def _delivered(self, machine: CoordinatorMachine, attempt: AttemptId) -> None:
         query = machine.ledger.query(attempt.key.query_id)

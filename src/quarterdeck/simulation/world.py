@@ -34,6 +34,8 @@ Outcome: TypeAlias = PlayOutcome[Scenario]
 _PATIENCE_S = 90.0
 """Virtual time after healing in which everything must have come to its end."""
 _PROBE_LOAD = WorkLoad(duration_s=0.05)
+_POISON_QUERY = 500
+"""From this number on queries are named that have a poisonous work; from twice that on, those asked after healing."""
 _STEP_LIMIT = 400_000
 
 _MESSAGE_OF_REPLY = {
@@ -82,6 +84,7 @@ class World(Stage[SimulatedNetwork]):
         self._failures: Counter[WorkKey] = Counter()
         self._results: Counter[WorkKey] = Counter()
         self._withdrawn: set[WorkKey] = set()
+        self._poisons = 0
         self._met: Counter[str] = Counter()
         self._moves: Counter[tuple[StrEnum, StrEnum]] = Counter()
 
@@ -96,6 +99,17 @@ class World(Stage[SimulatedNetwork]):
     def fails_again(self, key: WorkKey, load: WorkLoad) -> bool:
         self._failures[key] += 1
         return self._failures[key] <= load.failures
+
+    def poisoned(self, host: WorkerHost, process: Process, key: WorkKey, down_s: float) -> None:
+        """A work ends the process that runs it."""
+        self.watcher.process_poisoned(key)
+        self.loop.call_soon(self._crash, host, process, down_s, context=self.loop.context_of(None))
+
+    def _crash(self, host: WorkerHost, process: Process, down_s: float) -> None:
+        if host.process is process and host.alive:
+            self.last_look(host)
+            host.kill()
+            self.restart_later(host, down_s)
 
     def result_came(self, key: WorkKey, result: WorkKey) -> None:
         self._results[key] += 1
@@ -224,8 +238,17 @@ class World(Stage[SimulatedNetwork]):
                     self._tell(host, wev.ResultEvicted(attempt))
             case f.Corruption(_, name):
                 self.workers[WorkerId(name)].corrupt_next = True
+            case f.Poison(_, name, down_s):
+                self._ask_for_poison(self.coordinators[name], down_s)
             case _:
                 assert_never(fault)
+
+    def _ask_for_poison(self, host: CoordinatorHost, down_s: float) -> None:
+        if host.alive:
+            self._poisons += 1
+            query_id = query_id_for(host, _POISON_QUERY + self._poisons)
+            load = QueryLoad(0.0, host.name, (WorkLoad(0.05, poison_s=down_s), WorkLoad(0.5)))
+            host.spawn(self._ask(host, query_id, load), f"ask {query_id}")
 
     def _drain(self, host: WorkerHost, by: str | None, down_s: float) -> None:
         host.back_after_s = down_s

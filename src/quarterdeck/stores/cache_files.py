@@ -16,8 +16,9 @@ import xxhash
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.stores.growing_file import PART_SUFFIX
 from quarterdeck.stores.limits import MIB
-from quarterdeck.stores.object_errors import changed, not_found
+from quarterdeck.stores.object_errors import changed, told_with
 from quarterdeck.stores.objects import ObjectRef, local_version
+from quarterdeck.stores.regular_files import open_regular, stat_regular
 
 _NAME: Final = re.compile(r"([0-9a-f]{32})-(\d+)-([0-9a-f]{32})\.parquet")
 _PART: Final = re.compile(r"[0-9a-f]{32}-\d+" + re.escape(PART_SUFFIX))
@@ -75,7 +76,7 @@ class Verification:
         if self._expected is None:
             return False
         try:
-            with self._path.open("rb", buffering=0) as file:
+            with os.fdopen(open_regular(self._path), "rb", buffering=0) as file:
                 file.seek(self._read_bytes)
                 for _ in range(_READS_AT_ONCE):
                     chunk = file.read(_READ_BYTES)
@@ -93,7 +94,7 @@ class Verification:
 
 def check_parquet(path: Path, url: str) -> None:
     """Whether it begins and ends as a Parquet file does."""
-    with path.open("rb", buffering=0) as file:
+    with os.fdopen(open_regular(path), "rb", buffering=0) as file:
         size_bytes = os.fstat(file.fileno()).st_size
         head = file.read(len(_MAGIC))
         file.seek(max(0, size_bytes - len(_MAGIC)))
@@ -108,11 +109,9 @@ def check_parquet(path: Path, url: str) -> None:
 
 
 def check_unchanged(ref: ObjectRef, path: Path) -> None:
-    """Whether a local file still is what was listed."""
-    try:
-        found = path.stat()
-    except FileNotFoundError as error:
-        raise not_found(ref.url) from error
+    """Whether a local file still is what was listed, and a file."""
+    with told_with(ref.url):
+        found = stat_regular(path)
     version = local_version(found.st_size, found.st_mtime_ns // 1000)
     if not ref.is_met_by(ObjectRef(ref.url, found.st_size, version)):
         raise changed(ref.url)
@@ -121,7 +120,5 @@ def check_unchanged(ref: ObjectRef, path: Path) -> None:
 def check_in_place(ref: ObjectRef, path: Path) -> None:
     """Whether a local file still is what was listed, and Parquet."""
     check_unchanged(ref, path)
-    try:
+    with told_with(ref.url):
         check_parquet(path, ref.url)
-    except FileNotFoundError as error:
-        raise not_found(ref.url) from error

@@ -1,10 +1,14 @@
 """A file that is on the disk when it has been written: whole, under its name, whatever happens to the machine then."""
 
+import errno
 import os
 from pathlib import Path
 from secrets import token_hex
 
 from quarterdeck.stores.growing_file import PART_SUFFIX
+
+_NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV, errno.EACCES})
+"""What is said where a file cannot have a second name, or not one more."""
 
 
 def write_durably(path: Path, data: bytes) -> None:
@@ -22,6 +26,25 @@ def write_durably(path: Path, data: bytes) -> None:
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+    for one in (folder, *(new.parent for new in missing)):
+        _keep_names(one)
+
+
+def link_durably(path: Path, to_path: Path) -> None:
+    """Gives a file a second name, or where the file system has no such thing, makes a copy. One that has the name
+    already, and is not this file, is replaced."""
+    folder = to_path.parent
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        to_path.hardlink_to(path)
+    except FileExistsError:
+        if not path.samefile(to_path):
+            write_durably(to_path, path.read_bytes())
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        write_durably(to_path, path.read_bytes())
     for one in (folder, *(new.parent for new in missing)):
         _keep_names(one)
 

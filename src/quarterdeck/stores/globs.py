@@ -27,7 +27,14 @@ class Glob:
         ]
 
     def matches(self, path: str) -> bool:
-        # The places in the pattern that can be reached with what was read of the path.
+        return len(self._segments) in self._reached(path)
+
+    def goes_below(self, folder: str) -> bool:
+        """Whether something below may match."""
+        return any(place < len(self._segments) for place in self._reached(folder))
+
+    def _reached(self, path: str) -> set[int]:
+        """The places in the pattern that can be reached with the path."""
         reached = self._skipping({0})
         for name in path.split("/"):
             after: set[int] = set()
@@ -41,7 +48,7 @@ class Glob:
                 elif segment.fullmatch(name):
                     after.add(place + 1)
             reached = self._skipping(after)
-        return len(self._segments) in reached
+        return reached
 
     def _skipping(self, places: set[int]) -> set[int]:
         """With the places after a `**` that stands for nothing (more)."""

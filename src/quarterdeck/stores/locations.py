@@ -12,6 +12,10 @@ from urllib.parse import unquote
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 
 _S3_SCHEMES = frozenset({"s3", "s3a"})
+_BYTES_MAX = 4096
+"""What Linux takes for a path; S3 takes a quarter of it for a key."""
+_SHOWN_MAX = 200
+"""How much of a name that is refused is repeated, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +47,7 @@ def parse_location(text: str) -> Location:
     's3://lake/day=7'
     """
     scheme, separator, rest = text.partition("://")
-    if not text or "\0" in text:
-        raise _refused(text, "it names nothing")
+    _check_text(text, text)
     if not separator:
         return _local(text, text)
     if scheme == "file":
@@ -57,7 +60,20 @@ def parse_location(text: str) -> Location:
     raise _refused(text, f"{scheme} is no kind of store we know")
 
 
+def _check_text(text: str, name: str) -> None:
+    """Whether it can be the name of anything. What is no Unicode could not even be told to others."""
+    if not name or "\0" in name:
+        raise _refused(text, "it names nothing")
+    try:
+        length_bytes = len(name.encode())
+    except UnicodeEncodeError:
+        raise _refused(text, "it has half of a surrogate pair in it, and is no Unicode text") from None
+    if length_bytes > _BYTES_MAX:
+        raise _refused(text, f"it is longer than {_BYTES_MAX:,} bytes")
+
+
 def _local(text: str, path: str) -> Location:
+    _check_text(text, path)
     if ".." in path.split("/"):
         raise _refused(text, "it has a `..` in it")
     return Location(None, os.path.abspath(path).strip("/"), path.endswith("/"))  # noqa: PTH100 - resolves no links
@@ -75,9 +91,10 @@ def _s3(text: str, rest: str) -> Location:
 
 
 def _refused(text: str, why: str) -> QuarterdeckError:
+    shown = repr(text) if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]!r}…"
     return QuarterdeckError(
         ErrorCode.INVALID_ARGUMENT,
-        f"{text!r} cannot be read",
+        f"{shown} cannot be read",
         why,
         "use a path, file:///folder/name or s3://bucket/name, where name may have *, ? and ** in it",
     )

@@ -1,36 +1,49 @@
 """Objects in stores: found by a pattern, read as a stream, the same on the local file system and on S3.
 
 An object is named by a reference, which says how large it was and which version of it; reading it later gives those
-bytes or an error, never others. It must not know what is in an object, nor keep one.
+bytes or an error, never others. Every call has a deadline: what hangs is told with its name. It must not know what is
+in an object, nor keep one.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+import asyncio
+import os
+import stat
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import obstore
-from obstore.store import LocalStore, S3Store
+from obstore.store import S3Store
 
-from quarterdeck.stores.durable_file import write_durably
+from quarterdeck.stores.durable_file import link_durably, write_durably
 from quarterdeck.stores.globs import Glob, has_wildcard
 from quarterdeck.stores.limits import MIB
+from quarterdeck.stores.local_files import ENTRIES_MAX, HIDDEN, LocalFile, Walk, read_range
 from quarterdeck.stores.locations import Location, parse_location
-from quarterdeck.stores.object_errors import changed, nothing_found, told_with, unreachable
+from quarterdeck.stores.object_errors import changed, hangs, in_the_way, nothing_found, told_with, too_many, unreachable
+from quarterdeck.stores.regular_files import check_regular, stat_regular
 from quarterdeck.stores.s3_options import S3Options
-from quarterdeck.stores.threads import finish_in_thread
+from quarterdeck.stores.store_calls import SLOWEST_BYTES_PER_S, StoreCalls
+from quarterdeck.telemetry.metrics import StoreFigures
 
 if TYPE_CHECKING:
     from obstore import GetOptions, ObjectMeta
 
-__all__ = ["ObjectRef", "ObjectStores", "S3Options", "local_version"]
+__all__ = ["ListedObject", "ObjectRef", "ObjectStores", "S3Options", "local_version"]
+
+ResultT = TypeVar("ResultT")
 
 CHUNK_BYTES: Final = 8 * MIB
+_LOCAL_CHUNK_BYTES_MIN: Final = 16 * 1024
+"""Of a local file no less is read at once: the way to a thread and back takes as long."""
+TIMEOUT_S: Final = 60.0
+"""Longer than the retries of S3 take by default: they are to say what is wrong themselves."""
+_BUCKET_CALLS_MAX: Final = 64
+"""Requests to one bucket at the same time; the others wait for their turn, within their deadline."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_HIDDEN: Final = (".", "_")
-"""How a name in a folder begins that is not data: `_SUCCESS`, `_delta_log/`, `.part-0.crc`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +69,26 @@ def local_version(size_bytes: int, mtime_us: int) -> str:
     return f"{size_bytes}-{mtime_us}"
 
 
+@dataclass(frozen=True, slots=True)
+class ListedObject:
+    """An object as a listing tells of it."""
+
+    url: str
+    size_bytes: int
+    modified_s: float
+    """Since 1970, by the clock of the store."""
+
+
 class ObjectStores:
     """All stores there are, behind one set of names."""
 
-    def __init__(self, s3: S3Options | None = None) -> None:
+    def __init__(
+        self, s3: S3Options | None = None, *, timeout_s: float = TIMEOUT_S, calls: StoreCalls | None = None
+    ) -> None:
+        """`timeout_s` is for each call, and for each chunk of a stream; what moves many bytes has more."""
         self._s3: Final = s3 or S3Options()
-        self._local: Final = LocalStore("/")
-        self._buckets: Final[dict[str, S3Store]] = {}
+        self._calls: Final = calls or StoreCalls(timeout_s)
+        self._buckets: Final[dict[str, _Bucket]] = {}
 
     async def find(self, pattern: str) -> list[ObjectRef]:
         """What a file, a folder or a glob means, sorted by URL. A folder is all that is in it and below, without what
@@ -78,24 +104,36 @@ class ObjectStores:
         """The object as it is now."""
         location = parse_location(url)
         with told_with(url):
-            return _ref(location, await obstore.head_async(self._store(location), _key(location)))
+            if location.bucket is None:
+                path = f"/{_key(location)}"
+                return _local_ref(path, await self._calls.run(path, lambda: stat_regular(path)))
+            return await self._head(location)
 
     async def stream(self, ref: ObjectRef, chunk_bytes: int = CHUNK_BYTES) -> AsyncGenerator[bytes]:
         """Its bytes, all of them and of that version, or an error. Close it when leaving early: `aclosing`."""
         location = parse_location(ref.url)
-        store = self._store(location)
+        if location.bucket is None:
+            # Opened for each chunk again: so nothing is left open, whoever leaves it and when.
+            step = max(chunk_bytes, _LOCAL_CHUNK_BYTES_MIN)
+            for start in range(0, ref.size_bytes, step) if ref.size_bytes else (0,):
+                if chunk := await self._read_local(ref, location, start, min(start + step, ref.size_bytes)):
+                    yield chunk
+            return
+        bucket = self._bucket(location.bucket)
         options: GetOptions = {"if_match": ref.version} if ref.version.startswith('"') else {}
         read_bytes = 0
         with told_with(ref.url):
-            result = await obstore.get_async(store, _key(location), options=options)
+            result = await self._ask(location, obstore.get_async(bucket.store, _key(location), options=options))
             if not ref.is_met_by(_ref(location, result.meta)):
                 del result  # else the error would keep it with this frame, and it the connection
                 raise changed(ref.url)
-            async for chunk in result.stream(min_chunk_size=chunk_bytes):
-                read_bytes += len(chunk)
-                yield chunk
-        if location.bucket is None and not ref.is_met_by(await self.head(ref.url)):
-            raise changed(ref.url)  # a local file may be written to while it is read
+            chunks = aiter(result.stream(min_chunk_size=chunk_bytes))
+            try:
+                while (chunk := await self._ask(location, anext(chunks, None), chunk_bytes)) is not None:
+                    read_bytes += len(chunk)
+                    yield chunk
+            finally:
+                del chunks, result  # as above
         if read_bytes != ref.size_bytes:
             raise unreachable(ref.url, f"it ended after {read_bytes} of {ref.size_bytes} bytes")
 
@@ -106,19 +144,18 @@ class ObjectStores:
         if start == end:
             return b""
         location = parse_location(ref.url)
+        if location.bucket is None:
+            return await self._read_local(ref, location, start, end)
         options: GetOptions = {"range": (start, end)}
         if ref.version.startswith('"'):
             options["if_match"] = ref.version
-        if location.bucket is None and not ref.is_met_by(await self.head(ref.url)):
-            raise changed(ref.url)  # asked ahead: the client may keep a file open for a while that is not read
+        bucket = self._bucket(location.bucket)
         with told_with(ref.url):
-            result = await obstore.get_async(self._store(location), _key(location), options=options)
+            result = await self._ask(location, obstore.get_async(bucket.store, _key(location), options=options))
             if not ref.is_met_by(_ref(location, result.meta)):
                 del result  # else the error would keep it with this frame, and it the connection
                 raise changed(ref.url)
-            data = bytes(await result.bytes_async())
-        if location.bucket is None and not ref.is_met_by(await self.head(ref.url)):
-            raise changed(ref.url)  # a local file may be written to while it is read
+            data = bytes(await self._ask(location, result.bytes_async(), end - start))
         if len(data) != end - start:
             raise unreachable(ref.url, f"{len(data)} bytes came instead of {end - start}")
         return data
@@ -128,35 +165,111 @@ class ObjectStores:
         local file is on the disk, not only in the system's memory."""
         location = parse_location(url)
         with told_with(url):
-            if location.path is not None:
-                await finish_in_thread(lambda path=location.path: write_durably(path, data))
+            key = _key(location)
+            if location.bucket is None:
+                path = Path(f"/{key}")
+                try:
+                    await self._calls.run(
+                        str(path), lambda: write_durably(path, data), moved_bytes=len(data), finish=True
+                    )
+                except (FileNotFoundError, FileExistsError, NotADirectoryError) as error:
+                    raise in_the_way(url, error) from error
             else:
-                await obstore.put_async(self._store(location), _key(location), data)
+                bucket = self._bucket(location.bucket)
+                await self._ask(location, obstore.put_async(bucket.store, key, data), len(data))
 
     async def delete(self, url: str) -> None:
         """One that is not there is fine."""
         location = parse_location(url)
         with told_with(url), suppress(FileNotFoundError):
-            await obstore.delete_async(self._store(location), _key(location))
+            key = _key(location)
+            if location.bucket is None:
+                await self._calls.run(f"/{key}", lambda: os.unlink(f"/{key}"), finish=True)  # noqa: PTH108
+            else:
+                await self._ask(location, obstore.delete_async(self._bucket(location.bucket).store, key))
+
+    async def copy(self, url: str, to_url: str) -> None:
+        """Makes an object that never changes known under another name, in the same place: of a local file that is a
+        second name, where the file system has such. One that is there already stays or is replaced, as safe as with
+        `put`."""
+        location, target = parse_location(url), parse_location(to_url)
+        if location.bucket != target.bucket:
+            raise ValueError(f"{url} and {to_url} are in different stores")
+        with told_with(url):
+            key, to_key = _key(location), _key(target)
+            if location.bucket is None:
+                path, to_path = Path(f"/{key}"), Path(f"/{to_key}")
+                await self._calls.run(f"/{key}", lambda: link_durably(path, to_path), finish=True)
+            else:
+                copying = obstore.copy_async(self._bucket(location.bucket).store, key, to_key)
+                await self._ask(location, copying)
+
+    async def list_all(self, url: str) -> AsyncGenerator[list[ListedObject]]:
+        """All that is in a folder and below, hidden or not, some at a time and in no order; nothing of one that is not
+        there."""
+        location = parse_location(url)
+        with told_with(url):
+            if location.bucket is None:
+                folder = f"/{location.key}"
+                walk = Walk(folder, hidden=True)
+                with suppress(FileNotFoundError, NotADirectoryError):
+                    while (files := await self._calls.run(folder, walk.step)) is not None:
+                        yield [ListedObject(file.path, file.size_bytes, file.mtime_us / 1e6) for file in files]
+            else:
+                async for metas in self._pages(location, location.key):
+                    yield [
+                        ListedObject(location.with_key(meta["path"]), meta["size"], meta["last_modified"].timestamp())
+                        for meta in metas
+                    ]
 
     def local_path(self, ref: ObjectRef) -> Path | None:
         """Where it is, if it is on this machine."""
         return parse_location(ref.url).path
 
+    # What may hang
+
+    async def look(self, path: Path, work: Callable[[], ResultT], *, moved_bytes: int = 0) -> ResultT:
+        """Does something with a local file that may hang, where it harms nobody; raises what it raises, or that it
+        takes too long."""
+        return await self._calls.run(str(path), work, moved_bytes=moved_bytes)
+
+    def trouble(self) -> list[str]:
+        """What is wrong, for whoever asks whether the process is ready: nothing, or one sentence."""
+        return self._calls.trouble()
+
+    def figures(self) -> StoreFigures:
+        """For the metrics; any thread may ask."""
+        return StoreFigures(hanging=len(self._calls.hanging()), timed_out=self._calls.timed_out)
+
     # Listing
 
     async def _list(self, location: Location) -> list[ObjectRef]:
+        if location.bucket is None:
+            return await self._list_local(location)
         if not location.is_folder:
             try:
-                return [_ref(location, await obstore.head_async(self._store(location), location.key))]
+                return [await self._head(location)]
             except FileNotFoundError:
                 pass  # then it may be a folder
         skip = len(location.key) + 1 if location.key else 0
         return [
             _ref(location, meta)
             for meta in await self._below(location, location.key)
-            if not any(name.startswith(_HIDDEN) for name in meta["path"][skip:].split("/"))
+            if not any(name.startswith(HIDDEN) for name in meta["path"][skip:].split("/"))
         ]
+
+    async def _list_local(self, location: Location) -> list[ObjectRef]:
+        path = f"/{location.key}"
+        try:
+            found = await self._calls.run(path, lambda: os.stat(path))  # noqa: PTH116 - a text, as all paths here
+            if stat.S_ISDIR(found.st_mode):
+                return await self._walk(Walk(path), path)
+            if location.is_folder:
+                return []
+            check_regular(path, found)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        return [_local_ref(path, found)]
 
     async def _match(self, location: Location) -> list[ObjectRef]:
         if location.is_folder:
@@ -165,32 +278,90 @@ class ObjectStores:
         fixed = next(number for number, segment in enumerate(segments) if has_wildcard(segment))
         folder, pattern = "/".join(segments[:fixed]), "/".join(segments[fixed:])
         glob = Glob(pattern)
+        if location.bucket is None:
+            try:
+                return await self._walk(Walk(f"/{folder}", glob), f"/{folder}")
+            except (FileNotFoundError, NotADirectoryError):
+                return []
         if fixed == len(segments) - 1 and pattern != "**":
             # Its other overload returns a table of a package that is not installed.
             list_folder = obstore.list_with_delimiter_async  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-            metas: Sequence[ObjectMeta] = (await list_folder(self._store(location), folder or None))["objects"]
+            store = self._bucket(location.bucket).store
+            metas: Sequence[ObjectMeta] = (await self._ask(location, list_folder(store, folder or None)))["objects"]
         else:
             metas = await self._below(location, folder)
         skip = len(folder) + 1 if folder else 0
-        return [
-            _ref(location, meta) for meta in metas if _is_data(location, meta) and glob.matches(meta["path"][skip:])
-        ]
+        return [_ref(location, meta) for meta in metas if _is_data(meta) and glob.matches(meta["path"][skip:])]
+
+    async def _walk(self, walk: Walk, folder: str) -> list[ObjectRef]:
+        found: list[ObjectRef] = []
+        while (files := await self._calls.run(folder, walk.step)) is not None:
+            found.extend(_ref_of_file(file) for file in files)
+        return found
 
     async def _below(self, location: Location, folder: str) -> list["ObjectMeta"]:
         found: list[ObjectMeta] = []
-        # As above, another overload's type is unknown.
-        list_all = obstore.list  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-        async for metas in list_all(self._store(location), folder or None, chunk_size=1000):
-            found.extend(meta for meta in metas if _is_data(location, meta))
+        async for metas in self._pages(location, folder):
+            found.extend(meta for meta in metas if _is_data(meta))
+            if len(found) > ENTRIES_MAX:
+                raise too_many(location.with_key(folder), ENTRIES_MAX)
         return found
 
-    def _store(self, location: Location) -> LocalStore | S3Store:
-        if location.bucket is None:
-            return self._local
-        store = self._buckets.get(location.bucket)
-        if store is None:
-            store = self._buckets[location.bucket] = self._s3.open_bucket(location.bucket)
-        return store
+    async def _pages(self, location: Location, folder: str) -> AsyncGenerator[Sequence["ObjectMeta"]]:
+        assert location.bucket is not None
+        # As above, another overload's type is unknown.
+        list_all = obstore.list  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        pages = aiter(list_all(self._bucket(location.bucket).store, folder or None, chunk_size=1000))
+        while (metas := await self._ask(location, anext(pages, None))) is not None:
+            yield metas
+
+    # One call
+
+    async def _read_local(self, ref: ObjectRef, location: Location, start: int, end: int) -> bytes:
+        path = f"/{_key(location)}"
+
+        def check(found: os.stat_result) -> None:
+            if not ref.is_met_by(_local_ref(ref.url, found)):
+                raise changed(ref.url)
+
+        with told_with(ref.url):
+            data = await self._calls.run(path, lambda: read_range(path, start, end, check), moved_bytes=end - start)
+        if len(data) != end - start:
+            raise unreachable(ref.url, f"it ended after {start + len(data)} of {ref.size_bytes} bytes")
+        return data
+
+    async def _head(self, location: Location) -> ObjectRef:
+        assert location.bucket is not None
+        store = self._bucket(location.bucket).store
+        return _ref(location, await self._ask(location, obstore.head_async(store, _key(location))))
+
+    async def _ask(self, location: Location, request: Awaitable[ResultT], moved_bytes: int = 0) -> ResultT:
+        """One request to a bucket, within the deadline."""
+        assert location.bucket is not None
+        allowed_s = self._calls.timeout_s + moved_bytes // SLOWEST_BYTES_PER_S
+        timeout = asyncio.timeout(allowed_s)
+        try:
+            async with timeout, self._bucket(location.bucket).turn:
+                return await request
+        except TimeoutError:
+            if not timeout.expired():
+                raise
+            self._calls.timed_out += 1
+            raise hangs(location.url, allowed_s) from None
+        finally:
+            del request  # else an error would keep it with this frame, and it the connection
+
+    def _bucket(self, name: str) -> "_Bucket":
+        bucket = self._buckets.get(name)
+        if bucket is None:
+            bucket = self._buckets[name] = _Bucket(self._s3.open_bucket(name), asyncio.Semaphore(_BUCKET_CALLS_MAX))
+        return bucket
+
+
+@dataclass(frozen=True, slots=True)
+class _Bucket:
+    store: S3Store
+    turn: asyncio.Semaphore
 
 
 def _key(location: Location) -> str:
@@ -199,13 +370,21 @@ def _key(location: Location) -> str:
     return location.key
 
 
-def _is_data(location: Location, meta: "ObjectMeta") -> bool:
+def _is_data(meta: "ObjectMeta") -> bool:
     """Some tools mark a folder in a bucket by an empty object; a name without a suffix tells it from an empty file."""
-    return location.bucket is None or meta["size"] > 0 or "." in meta["path"].rpartition("/")[2]
+    return meta["size"] > 0 or "." in meta["path"].rpartition("/")[2]
 
 
 def _ref(location: Location, meta: "ObjectMeta") -> ObjectRef:
     version = meta["e_tag"]
-    if location.bucket is None or version is None:
+    if version is None:
         version = local_version(meta["size"], (meta["last_modified"] - _EPOCH) // timedelta(microseconds=1))
     return ObjectRef(location.with_key(meta["path"]), meta["size"], version)
+
+
+def _local_ref(url: str, found: os.stat_result) -> ObjectRef:
+    return ObjectRef(url, found.st_size, local_version(found.st_size, found.st_mtime_ns // 1000))
+
+
+def _ref_of_file(file: LocalFile) -> ObjectRef:
+    return ObjectRef(file.path, file.size_bytes, local_version(file.size_bytes, file.mtime_us))

@@ -139,11 +139,11 @@ class ParquetCache:
         return _key(source_of(ref)) in self._budget
 
     async def _check_in_place(self, ref: ObjectRef, path: Path, *, is_parquet: bool) -> None:
-        """In a thread when the file has to be read; a second look at what is known costs less than the way there."""
+        """Not on the loop, though a second look is short: the file's disk may hang."""
         if ref in self._seen_in_place or not is_parquet:
-            check_unchanged(ref, path)
+            await self._objects.look(path, lambda: check_unchanged(ref, path))
             return
-        await finish_in_thread(lambda: check_in_place(ref, path))
+        await self._objects.look(path, lambda: check_in_place(ref, path))
         self._seen_in_place[ref] = None
         if len(self._seen_in_place) > _REMEMBERED_IN_PLACE:
             self._seen_in_place.popitem(last=False)

@@ -5,7 +5,14 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from quarterdeck.telemetry.exposition import new_registry
-from quarterdeck.telemetry.metrics import CoordinatorMetrics, RecruiterMetrics, SearchMetrics, WorkerMetrics
+from quarterdeck.telemetry.metrics import (
+    CoordinatorMetrics,
+    LakeMetrics,
+    RecruiterMetrics,
+    SearchMetrics,
+    StoreMetrics,
+    WorkerMetrics,
+)
 from quarterdeck.telemetry.metrics.families import Audience, Description, Label
 from quarterdeck.telemetry.metrics.process import OF_EVERY_PROCESS
 
@@ -15,8 +22,8 @@ _HEAD = """\
 Every process answers `GET /metrics` in Prometheus' text format, or in OpenMetrics for a scraper that asks for it.
 OpenMetrics has exemplars: beside a bucket stand the `query_id` and `work_id` of one observation in it, under which its
 logs and spans are found. Ids are never labels; label values come from closed sets, so the number of time series of a
-process is fixed. The exception is `node`, whose values are the nodes of the workers: at most 1,000 of them, those with
-the largest numbers.
+process is fixed. The exceptions are `node`, whose values are the nodes of the workers, at most 1,000 of them, those
+with the largest numbers; and `route`, whose values are the paths that a process serves and that ever held it up.
 
 Durations are in seconds, sizes in bytes. A total counts from the start of the process. This page is printed by
 `python -m quarterdeck.telemetry.reference`, and a test keeps it equal to the code.
@@ -70,11 +77,16 @@ _SEARCH = """\
 Of coordinators and of `quarterdeck recruiter`, which are the roots of log searches.
 """
 
+_STORE = """\
+In every process that reads or writes objects; those of the lake in coordinators.
+"""
+
 
 def render() -> str:
     """The page, as Markdown."""
     coordinator, worker = CoordinatorMetrics(new_registry()), WorkerMetrics(new_registry())
     recruiter, search = RecruiterMetrics(new_registry()), SearchMetrics(new_registry())
+    store, lake = StoreMetrics(new_registry()), LakeMetrics(new_registry())
     audiences = "".join(f"| {audience} | {who} |\n" for audience, who in _AUDIENCES.items())
     return (
         "\n".join(
@@ -94,6 +106,9 @@ def render() -> str:
                 "## Log search\n",
                 _SEARCH,
                 _table(search.families),
+                "## Object stores\n",
+                _STORE,
+                _table([*store.families, *lake.families]),
             ]
         ).rstrip("\n")
         + "\n"

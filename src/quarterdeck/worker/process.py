@@ -39,12 +39,13 @@ from quarterdeck.crew.process.lifecycle import (
     settle_memory,
     stop_if_broken,
 )
+from quarterdeck.crew.process.room import http_limits
 from quarterdeck.crew.worker import WorkerDriver
 from quarterdeck.http.monitor import MonitorSources
 from quarterdeck.stores.data_folder import DataFolder
 from quarterdeck.telemetry.exposition import render
 from quarterdeck.telemetry.logs import get_logger
-from quarterdeck.telemetry.metrics import WorkerFigures, WorkerMetrics
+from quarterdeck.telemetry.metrics import StoreMetrics, WorkerFigures, WorkerMetrics
 from quarterdeck.worker.kinds import Kinds, all_kinds
 from quarterdeck.worker.storage import Storage
 
@@ -78,27 +79,30 @@ class Worker:
         self._clock = MonotonicClock()
         self._registry = CollectorRegistry()
         self._metrics = WorkerMetrics(self._registry)
+        self._store_metrics = StoreMetrics(self._registry)
         self._warm = False
         self._clean = True
-        self._doors = Doors(guard)
+        self._doors = Doors(guard, http_limits(settings))
         self._recruitment = self._make_recruitment()
 
     async def run(self, signals: StopSignals, forced_end: ForcedEnd) -> int:
         """Lives until it has drained; the exit code."""
         settings = self._settings
         self._guard.check("the HTTP server", settings.http_host)
+        self._guard.check_dialling_urls(settings.recruiters)
         async with AsyncExitStack() as stack:
             self._loop = asyncio.get_running_loop()
             self._storage = await asyncio.to_thread(self._open_storage)
             kinds = self._make_kinds(settings, self._storage, self._metrics)
             stack.callback(kinds.close)
-            self._shelf = kinds.shelf
+            self._shelf, self._memory = kinds.shelf, kinds.memory
             self._executors = Executors(kinds.executors, settings.slots)
             stack.push_async_callback(self._executors.close, settings.shutdown_max_s / 2)
             self._route = ArtifactRoute(self._storage.spool)
             await self._listen_http(stack)
             self._driver = self._make_driver()
             self._metrics.read_figures_from(self._figures)
+            self._store_metrics.read_figures_from(self._storage.objects.figures)
             running = asyncio.create_task(self._driver.run(), name="driver")
             stack.push_async_callback(end_task, running)
             await self._executors.warm_up()
@@ -106,6 +110,8 @@ class Worker:
             self._warm = True
             await self._connect(stack, signals)
             settle_memory()
+            if kinds.watch is not None:
+                stack.enter_context(kinds.watch())
             addresses = {"http": self._listens_at()}
             if self._doors.control is not None and settings.control_listen is not None:
                 addresses["control"] = join_address(split_address(settings.control_listen)[0], self._doors.control.port)
@@ -283,7 +289,7 @@ class Worker:
             missing.append("it is draining")
         elif next(self._driver.machine.sessions(), None) is None:
             missing.append("no session with a coordinator")
-        return missing
+        return missing + self._storage.objects.trouble() if self._warm else missing
 
     def _scaling(self) -> Mapping[str, float]:
         machine, reservation = self._driver.machine, self._reservation()
@@ -320,6 +326,8 @@ class Worker:
             registrations_failed=counters["registrations_failed"],
             own_pauses=counters["own_pauses"],
             rejections=self._doors.rejections(),
+            stalls={route: one.count for route, one in self._doors.stalls().items()},
+            stalled_s={route: one.seconds for route, one in self._doors.stalls().items()},
             cache_hits=cache.hits,
             cache_misses=cache.misses,
             served_bytes=self._route.sent_bytes,
@@ -327,6 +335,8 @@ class Worker:
             sample_memory_bytes=0 if shelf is None else shelf.used_bytes,
             sample_hits=0 if shelf is None else shelf.hits,
             sample_misses=0 if shelf is None else shelf.misses,
+            query_memory_bytes=0 if self._memory is None else self._memory.used_bytes,
+            queries_ended_for_memory=0 if self._memory is None else self._memory.ended,
             reserved=reservation is not None and reservation.is_reserved,
             searches=0 if reservation is None else reservation.searches,
             searches_broken=0 if reservation is None else reservation.counters["searches_broken"],

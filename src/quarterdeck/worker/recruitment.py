@@ -27,6 +27,7 @@ from quarterdeck.recruiter.root.running import Gatherer
 from quarterdeck.recruiter.worker_routes import ChunkService, worker_router
 from quarterdeck.stores.data_folder import DataFolder
 from quarterdeck.stores.limits import MIB
+from quarterdeck.stores.source_roots import SourceRoots
 from quarterdeck.worker.storage import Storage
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Recruitment:
         self._guard = guard
         self._service: ChunkService | None = None
         self._idle = False
-        self.router: Final[APIRouter] = worker_router(self._served)
+        self.router: Final[APIRouter] = worker_router(self._served, SourceRoots(settings.source_roots))
 
     async def open(
         self,
@@ -69,7 +70,7 @@ class Recruitment:
         executor = ChunkExecutor(searcher, PieceOpener(storage.objects, storage.cache), settings.slots)
         stack.push_async_callback(_close, executor, searcher)
         await executor.warm_up()
-        registry = HttpRegistry(token=self._guard.bare_token, ssl=self._guard.client_context)
+        registry = HttpRegistry(authorize=self._guard.authorize, ssl=self._guard.client_context)
         stack.push_async_callback(registry.close)
         config = _config(settings, addr_of(url))
         agent = ReservationAgent(

@@ -39,7 +39,7 @@ class Storage:
         )
         budget = DiskBudget(folder.path, limits)
         spool = ArtifactSpool(folder.folder("artifacts"), budget, base_url, on_lost)
-        objects = ObjectStores(S3Options(**settings.s3.options()))
+        objects = ObjectStores(S3Options(**settings.s3.options()), timeout_s=settings.store_timeout_s)
         cache = ParquetCache(
             folder.folder("cache"), budget, objects, copy_local=settings.cache_local_files, on_download=on_download
         )

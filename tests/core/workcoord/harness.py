@@ -174,12 +174,13 @@ class Bridge:
         incarnation: int = 1,
         kinds: frozenset[WorkKind] = ALL_KINDS,
         tenant: str = "default",
+        slots: int = 1,
     ) -> SessionId:
         """A worker registers, and gives its credit if it has any to give."""
         self._sessions += 1
         session_id = SessionId(f"s{self._sessions}")
         self.status[session_id] = status
-        worker_info = info(worker, incarnation=incarnation, kinds=kinds, tenant=tenant)
+        worker_info = info(worker, incarnation=incarnation, kinds=kinds, tenant=tenant, slots=slots)
         self.step(cv.SessionOpened(session_id, Register(worker_info, status)))
         self.says(session_id, Holdings(holdings))
         if credit is not None:

@@ -25,6 +25,7 @@ from quarterdeck.core.workcoord.messages import (
     AssignWork,
     CancelWork,
     CreditChanged,
+    RecallWork,
     RejectReason,
     Throttled,
     WorkAccepted,
@@ -157,12 +158,42 @@ def a_rejected_work_is_pending_again() -> None:
     assert (work.failures, bridge.machine.pending, bridge.session(session).outstanding) == (0, 1, 0)
 
 
-@works(W.ACCEPTED, T.RETURN)
+@works(W.ASSIGNED, T.RETURN)
 def a_returned_work_is_pending_again() -> None:
     bridge = Bridge()
     session = bridge.joins()
     work = bridge.submit(leaf())
-    bridge.accepts(work)
+    bridge.says(session, WorkerBeat(DRAINING), WorkReturned(work.current_id))
+    assert work.state is W.PENDING
+    assert (work.failures, bridge.machine.pending, bridge.session(session).outstanding) == (0, 1, 0)
+
+
+@works(W.ASSIGNED, T.RECALL)
+def a_recalled_work_is_pending_again_and_begins_elsewhere() -> None:
+    bridge = Bridge()
+    sessions = {bridge.joins("w1"), bridge.joins("w2")}
+    long = bridge.submit(leaf("long"))
+    bridge.accepts(long)
+    work = bridge.submit(leaf("short"))
+    busy = bridge.session_of(long)
+    assert bridge.session_of(work) == busy
+    assert of(RecallWork, bridge.sent(bridge.advance(0.11), busy)) == [RecallWork(work.current_id)]
+    assert work.state is W.ASSIGNED
+    for session in sessions - {busy}:
+        bridge.says(session, WorkerBeat(PAUSED))
+    bridge.says(busy, WorkerBeat(PAUSED), WorkReturned(work.current_id))
+    assert work.state is W.PENDING
+    assert (work.failures, bridge.machine.pending, bridge.session(busy).outstanding) == (0, 1, 1)
+
+
+@works(W.ACCEPTED, T.RETURN)
+def a_durable_work_that_was_told_as_running_is_returned_if_it_had_not_begun() -> None:
+    bridge = Bridge(fence=1)
+    session = bridge.joins()
+    work = bridge.submit(epoch())
+    bridge.loses(session)
+    session = bridge.joins(holdings=(holding(work),))
+    assert work.state is W.ACCEPTED
     bridge.says(session, WorkerBeat(DRAINING), WorkReturned(work.current_id))
     assert work.state is W.PENDING
     assert (work.failures, bridge.machine.pending, bridge.session(session).outstanding) == (0, 1, 0)
@@ -812,6 +843,18 @@ def a_queued_attempt_is_returned_by_a_drain() -> None:
     effects = mate.step(wv.DrainRequested())
     assert queued.state is A.ENDED
     assert mate.told(effects) == [WorkerBeat(DRAINING), WorkReturned(queued.attempt_id)]
+    assert (mate.session(session).outstanding, mate.machine.queued) == (1, 0)
+
+
+@attempts(A.QUEUED, X.RECALL)
+def a_queued_attempt_is_returned_when_it_is_recalled() -> None:
+    mate = Mate()
+    session = mate.opens()
+    mate.assigned(leaf("a"), session)
+    queued = mate.assigned(leaf("b"), session)
+    effects = mate.hears(session, RecallWork(queued.attempt_id))
+    assert queued.state is A.ENDED
+    assert effects == [we.SendToCoordinator(session, WorkReturned(queued.attempt_id))]
     assert (mate.session(session).outstanding, mate.machine.queued) == (1, 0)
 
 

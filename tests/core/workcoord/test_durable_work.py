@@ -558,7 +558,8 @@ def test_a_drain_does_not_wait_for_durable_work_and_hands_back_all_that_has_not_
     mate = Mate(slots=1, queue_places=5)
     session = mate.opens(fence=1)
     running = mate.assigned(epoch("running"), session)
-    queued = [mate.assigned(spec, session) for spec in (leaf("b"), epoch("c"), leaf("d"))]
+    specs = (leaf("b", kind=WorkKind.EPOCH), epoch("c"), leaf("d", kind=WorkKind.EPOCH))
+    queued = [mate.assigned(spec, session) for spec in specs]
     effects = mate.step(wv.DrainRequested())
     assert of(WorkReturned, mate.told(effects)) == [WorkReturned(each.attempt_id) for each in queued]
     assert of(we.FinishDrain, effects) == [we.FinishDrain(clean=True)]
@@ -605,7 +606,20 @@ def test_the_credit_of_work_that_was_let_go_is_for_those_who_wait() -> None:
     bridge = Bridge(fence=1)
     session = bridge.joins("w1", credit=1)
     bridge.submit(fragment("a", "continuous", worker="w1"))
-    waiting = bridge.submit(leaf("b"))
+    waiting = bridge.submit(leaf("b", kind=WorkKind.FRAGMENT))  # another kind would have a place of its own
     assert waiting.state is W.PENDING
     bridge.says(session, Deposed(Fence(2)))
     assert bridge.session_of(waiting) == session
+
+
+def test_a_leader_that_was_told_of_a_work_as_running_is_not_told_again_when_it_begins() -> None:
+    """It had waited for a place when the leader changed; what a worker holds is told as running."""
+    mate = Mate(slots=1)
+    old = mate.opens("old", fence=1)
+    first, second = mate.assigned(epoch("a"), old), mate.assigned(epoch("b"), old)
+    assert (first.state, second.state) == (A.RUNNING, A.QUEUED)
+    new = mate.opens("new", fence=2)
+    effects = mate.succeeds(first)
+    assert second.state is A.RUNNING
+    assert of(WorkAccepted, mate.told(effects, new)) == []
+    assert of(we.StartExecution, effects) == [we.StartExecution(second.attempt_id, second.spec)]

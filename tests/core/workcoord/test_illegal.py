@@ -24,6 +24,7 @@ from quarterdeck.core.workcoord.messages import (
     CreditChanged,
     CreditConfirmed,
     Holdings,
+    RecallWork,
     RejectReason,
     Throttled,
     WorkAccepted,
@@ -163,7 +164,7 @@ def test_a_worker_that_says_what_is_legal_keeps_its_session(state: WorkState, tr
 def test_the_pairs_are_as_many_as_the_tables_say() -> None:
     illegal = [pair for pair in PAIRS if not _is_legal(*pair)]
     assert len(PAIRS) == len(WorkState) * len(MESSAGE_OF) == 54
-    assert len(illegal) == 37
+    assert len(illegal) == 36
 
 
 @pytest.mark.parametrize("state", [state for state in WorkState if state is not W.CANCELED])
@@ -356,7 +357,8 @@ class Cabin:
 def _cabin(state: AttemptState, *, held: bool) -> Cabin:
     mate = Mate(slots=1 if state is A.QUEUED else 2, queue_places=6)
     anne, mary = mate.opens("anne"), mate.opens("mary", fence=1)
-    bystander = mate.assigned(leaf("bystander", "other query"), anne)
+    kind = WorkKind.EPOCH if held else WorkKind.LEAF  # the same, so that one may have to wait for the other
+    bystander = mate.assigned(leaf("bystander", "other query", kind=kind), anne)
     attempt = mate.assigned(epoch() if held else leaf(), mary)
     if state is A.STOPPING:
         mate.cancels(attempt, mary)
@@ -401,6 +403,19 @@ def test_anything_can_be_canceled_at_any_time(state: AttemptState, held: bool) -
         said = CancelWork(attempt_id) if message is CancelWork else CancelQuery(attempt_id.key.query_id)
         cabin.assert_nobody_was_sent_away(cabin.mate.hears(cabin.mary, said))
         assert cabin.attempt.state in (state if state is A.LINGERING else A.ENDED, A.STOPPING)
+
+
+@pytest.mark.parametrize("state, held", list(_possible_states()))
+def test_anything_can_be_recalled_at_any_time_and_only_what_has_not_begun_is_handed_back(
+    state: AttemptState, held: bool
+) -> None:
+    cabin = _cabin(state, held=held)
+    effects = cabin.mate.hears(cabin.mary, RecallWork(cabin.attempt.attempt_id))
+    cabin.assert_nobody_was_sent_away(effects)
+    returned = of(WorkReturned, cabin.mate.told(effects, cabin.mary))
+    assert returned == ([WorkReturned(cabin.attempt.attempt_id)] if state is A.QUEUED else [])
+    assert cabin.attempt.state is (A.ENDED if state is A.QUEUED else state)
+    assert cabin.mate.machine.counters["late_recalls"] == (state is not A.QUEUED)
 
 
 def test_a_late_cancel_is_counted() -> None:

@@ -190,7 +190,7 @@ def test_lanes_take_turns_for_the_credit_of_a_worker() -> None:
     for n in range(4):
         bridge.submit(leaf(f"leaf {n}", "leaves"))
         bridge.submit(leaf(f"search {n}", "searches", kind=WorkKind.SEARCH))
-    effects = bridge.says(session, CreditChanged(6))
+    effects = bridge.says(session, CreditChanged(5))
     kinds = [name.split()[0] for name in bridge.assigned(effects)]
     assert Counter(kinds[:2]) == Counter(kinds[2:4]) == Counter(kinds[4:]) == Counter(["leaf", "search"])
 
@@ -318,7 +318,7 @@ def test_a_long_backlog_is_placed_in_several_steps() -> None:
 def test_many_works_that_spill_over_do_so_in_several_steps() -> None:
     bridge = Bridge()
     home, other = home_and_other(bridge)
-    bridge.submit(leaf("first"))
+    bridge.accepts(bridge.submit(leaf("first")))
     bridge.says(other, CreditChanged(0))
     for n in range(600):
         bridge.step(cv.WorkSubmitted(leaf(f"{n}")))
@@ -330,7 +330,7 @@ def test_many_works_that_spill_over_do_so_in_several_steps() -> None:
     while (at := bridge.machine.next_deadline()) is not None and at <= bridge.now:
         bridge.step(cv.TimePassed())
         placed.append(bridge.session(other).outstanding)
-    assert placed == [256, 512, 600]
+    assert [number for number in placed if number] == [256, 512, 600]
     assert bridge.session(home).outstanding == 1
 
 

@@ -816,7 +816,11 @@ def test_of_many_workers_on_which_a_work_failed_the_last_are_remembered() -> Non
     bridge = Bridge()
     work = bridge.submit(leaf("a", max_failures=100))
     for n in range(20):
-        bridge.loses(bridge.joins(f"w{n}"))
+        session = bridge.joins(f"w{n}")
+        bridge.accepts(work)
+        bridge.says(session, WorkerBeat(PAUSED), WorkFailed(work.current_id, PASSING))
+        bridge.loses(session)
+        assert work.failures == n + 1
     assert work.avoid == tuple(f"w{n}" for n in range(4, 20))
 
 

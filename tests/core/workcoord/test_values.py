@@ -165,7 +165,7 @@ def test_a_coordinators_records_that_contradict_each_other_are_found() -> None:
     bridge = Bridge()
     session = bridge.joins()
     bridge.submit(leaf())
-    bridge.session(session).outstanding += 1
+    bridge.session(session).load.add(WorkKind.LEAF)
     with pytest.raises(InvariantError, match="session s1 counts 2 attempts, not 1"):
         bridge.machine.check_invariants()
 
@@ -174,6 +174,6 @@ def test_a_workers_records_that_contradict_each_other_are_found() -> None:
     mate = Mate()
     session = mate.opens()
     mate.assigned(leaf(), session)
-    mate.session(session).outstanding += 1
+    mate.session(session).load.add(WorkKind.LEAF)
     with pytest.raises(InvariantError, match="session s1 counts 2 attempts, not 1"):
         mate.machine.check_invariants()

@@ -26,7 +26,7 @@ from quarterdeck.core.workcoord.messages import (
     WorkRejected,
     WorkReturned,
 )
-from quarterdeck.core.workcoord.model import AttemptId, LivenessPolicy
+from quarterdeck.core.workcoord.model import AttemptId, LivenessPolicy, WorkKind
 from quarterdeck.core.workcoord.worker import effects as we
 from quarterdeck.core.workcoord.worker import events as wv
 from quarterdeck.core.workcoord.worker.credit import divide
@@ -50,10 +50,12 @@ def test_works_run_in_the_order_in_which_they_came_and_no_more_than_there_are_sl
     attempts = [mate.assigned(leaf(name), session) for name in "abcde"]
     assert [each.state for each in attempts] == [A.RUNNING] * 2 + [A.QUEUED] * 3
     assert (mate.machine.busy_slots, mate.machine.queued) == (2, 3)
-    assert mate.told(mate.log, session)[-1] == WorkAccepted(attempts[4].attempt_id)  # accepted before it runs
+    begun = [WorkAccepted(each.attempt_id) for each in attempts[:2]]
+    assert of(WorkAccepted, mate.told(mate.log, session)) == begun  # what waits is not accepted yet
     effects = mate.succeeds(attempts[1])
     assert effects == [
         we.SendToCoordinator(session, WorkReady(attempts[1].attempt_id, ARTIFACT)),
+        we.SendToCoordinator(session, WorkAccepted(attempts[2].attempt_id)),
         we.StartExecution(attempts[2].attempt_id, attempts[2].spec),
     ]
     mate.cancels(attempts[3], session)
@@ -470,9 +472,9 @@ def test_what_coordinators_may_believe_in_is_never_more_than_the_room(room: int,
             case "confirm", Session() if len(session.grants) > 1:
                 session.grants.popleft()
             case "use", Session() if session.outstanding < max(session.grants):
-                session.outstanding += 1
+                session.load.add(WorkKind.LEAF)
             case "end", Session() if session.outstanding:
-                session.outstanding -= 1
+                session.load.remove(WorkKind.LEAF)
             case _:
                 continue
         for changed, credit in divide(room, sessions):
@@ -483,7 +485,7 @@ def test_what_coordinators_may_believe_in_is_never_more_than_the_room(room: int,
         assert sum(each.exposure for each in sessions) <= most
     for _ in range(len(sessions) + 1):  # once everybody has confirmed and nothing is in use, all have their share
         for each in sessions:
-            each.outstanding = 0
+            each.load.clear()
             while len(each.grants) > 1:
                 each.grants.popleft()
         for changed, credit in divide(room, sessions):

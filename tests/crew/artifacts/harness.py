@@ -120,11 +120,22 @@ class Office:
     def __init__(self, folder: Path, *, limit_bytes: int = GIB, **options: Any) -> None:
         self.folder = folder / "fetched"
         self.budget = budget_in(self.folder, limit_bytes)
-        settings: dict[str, Any] = {"timeout_s": 90.0, "stall_timeout_s": 90.0, "at_once": 64} | options
+        self._asked_for = ""
+        settings: dict[str, Any] = {
+            "timeout_s": 90.0,
+            "stall_timeout_s": 90.0,
+            "at_once": 64,
+            "address_of": self._address_of,
+        } | options
         self.fetcher = ArtifactFetcher(self.folder, self.budget, **settings)
 
-    async def fetch(self, artifact: Artifact) -> FetchedArtifact:
-        return await self.fetcher.fetch(WORKER, attempt_id(), artifact)
+    def _address_of(self, worker_id: WorkerId) -> str:
+        return self._asked_for
+
+    async def fetch(self, artifact: Artifact, attempt: AttemptId | None = None) -> FetchedArtifact:
+        """Its worker registered with whatever address the artifact has, unless the test says otherwise."""
+        self._asked_for = artifact.url
+        return await self.fetcher.fetch(WORKER, attempt or attempt_id(), artifact)
 
     async def failure(self, artifact: Artifact) -> WorkError:
         """Why it cannot be fetched."""

@@ -19,7 +19,8 @@ from quarterdeck.crew.artifacts.failures import CODES, FetchFailure
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
 from quarterdeck.crew.artifacts.fetcher import ArtifactFetcher
 from quarterdeck.crew.artifacts.format import Stamp
-from quarterdeck.crew.ports import Fetcher
+from quarterdeck.crew.ports import Fetcher, FetchFailedError
+from quarterdeck.http.client import Origin
 from quarterdeck.stores.disk import DiskFullError, GrowingFile
 from tests.crew.artifacts.harness import (
     SCHEMA,
@@ -27,6 +28,7 @@ from tests.crew.artifacts.harness import (
     Depot,
     Office,
     attempt_id,
+    budget_in,
     files_in,
     looped,
     noise,
@@ -49,6 +51,10 @@ MISMATCHES: dict[FetchFailure, dict[str, Any]] = {
     FetchFailure.MIN_TS_MISMATCH: {"min_ts": 1},
     FetchFailure.MAX_TS_MISMATCH: {"max_ts": 3},
 }
+
+
+def sesame(_: Origin) -> str:
+    return "Bearer sesame"
 
 
 def _announced(data: bytes, url: str, **others: Any) -> Artifact:
@@ -163,7 +169,7 @@ async def test_the_token_is_sent_and_nothing_is_asked_to_be_compressed(tmp_path:
     depot = Depot(tmp_path)
     artifact = depot.make(rows(0, 3))
     data = depot.content(artifact)
-    async with peer(whole(data)) as there, office(tmp_path, token="sesame") as here:
+    async with peer(whole(data)) as there, office(tmp_path, authorize=sesame) as here:
         await here.fetch(replace(artifact, url=there.url))
         assert "Authorization: Bearer sesame\r\n" in there.heads[0]
         assert "Accept-Encoding: identity\r\n" in there.heads[0]
@@ -399,7 +405,10 @@ async def test_an_address_that_is_no_plain_http_is_refused(tmp_path: Path, url: 
 
 @looped
 async def test_an_address_cannot_smuggle_words_into_the_request(tmp_path: Path) -> None:
-    async with peer(says("404 Gone", "Content-Length: 0\r\n")) as there, office(tmp_path, token="sesame") as here:
+    async with (
+        peer(says("404 Gone", "Content-Length: 0\r\n")) as there,
+        office(tmp_path, authorize=sesame) as here,
+    ):
         for evil in ("x HTTP/1.1\r\nEvil: 1\r\n\r\n", "x\nEvil: 1", "x\0", "x y"):
             await here.failure(_announced(b"x", there.url + evil))
         for head in there.heads:
@@ -545,12 +554,54 @@ async def test_from_a_worker_that_registered_with_no_address_nothing_is_fetched(
         assert depot.route.sent_bytes == 0
 
 
+@pytest.mark.parametrize("address", [None, ""])
+@looped
+async def test_from_a_worker_that_is_not_registered_nothing_is_fetched(tmp_path: Path, address: str | None) -> None:
+    def address_of(worker_id: WorkerId) -> str | None:
+        return address
+
+    depot = Depot(tmp_path)
+    async with depot.serving(), office(tmp_path, address_of=address_of, authorize=sesame) as here:
+        error = await here.failure(depot.make(rows(0, 3)))
+        assert "its worker is not registered, or with no address" in error.message
+        assert here.fetcher.counters["refused_url"] == 1
+        assert depot.route.sent_bytes == 0
+
+
+@looped
+async def test_a_fetcher_that_was_told_of_no_workers_fetches_nothing(tmp_path: Path) -> None:
+    depot = Depot(tmp_path)
+    fetcher = ArtifactFetcher(tmp_path / "here", budget_in(tmp_path), timeout_s=9, stall_timeout_s=9, at_once=4)
+    await fetcher.start()
+    async with depot.serving():
+        with pytest.raises(FetchFailedError, match="not registered"):
+            await fetcher.fetch(WORKER, attempt_id(), depot.make(rows(0, 3)))
+    await fetcher.close()
+
+
 @looped
 async def test_with_tls_nothing_is_fetched_without_it(tmp_path: Path) -> None:
     depot = Depot(tmp_path)
     async with depot.serving(), office(tmp_path, ssl=tls.create_default_context()) as here:
         error = await here.failure(depot.make(rows(0, 3)))
         assert "not encrypted" in error.message
+
+
+@pytest.mark.parametrize("memory_limit_bytes", [0, 10**9])
+@looped
+async def test_a_page_that_would_take_more_memory_than_may_be_is_an_error_of_the_protocol(
+    tmp_path: Path, memory_limit_bytes: int
+) -> None:
+    depot = Depot(tmp_path)
+    async with depot.serving(), office(tmp_path, memory_limit_bytes=memory_limit_bytes) as here:
+        result = await here.fetch(depot.make(noise(megabytes=1)))
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(parquet, "_PAGE_BYTES", 100_000)
+            with pytest.raises(QuarterdeckError, match="a page that takes") as raised:
+                list(result.read_batches())
+        assert raised.value.code is ErrorCode.PROTOCOL
+        assert sum(batch.num_rows for batch in result.read_batches()) == 1024
+        result.release()
 
 
 @looped

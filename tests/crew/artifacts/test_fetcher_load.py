@@ -13,7 +13,6 @@ import pytest
 from quarterdeck.core.workcoord.model import Artifact
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
 from tests.crew.artifacts.harness import (
-    WORKER,
     Depot,
     Office,
     attempt_id,
@@ -38,7 +37,7 @@ async def test_a_hundred_fetches_at_once_all_come(tmp_path: Path) -> None:
         made = {number: depot.make(batch, attempt=attempt_id(number)) for number, batch in batches.items()}
 
         async def fetch(number: int) -> None:
-            result = await here.fetcher.fetch(WORKER, attempt_id(number), made[number])
+            result = await here.fetch(made[number], attempt_id(number))
             read = pa.Table.from_batches(list(result.read_batches()))
             assert read.equals(pa.Table.from_batches([batches[number]]))
             here.fetcher.discard(result)

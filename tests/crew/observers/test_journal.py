@@ -139,6 +139,20 @@ def test_trouble_with_a_work_is_a_warning_with_its_query_its_work_and_the_reason
     assert [each["reason"] for each in warnings] == [PASSING.message, PASSING.message, "evicted"]
 
 
+def test_a_work_that_moves_to_an_idle_worker_before_it_has_begun_is_no_detour(lines: Lines) -> None:
+    bridge = shore()
+    bridge.joins("w1")
+    bridge.joins("w2")
+    bridge.accepts(bridge.submit(leaf("long")))
+    work = bridge.submit(leaf("short"))
+    bridge.advance(0.11)
+    bridge.says(bridge.session_of(work), WorkReturned(work.current_id))
+    assert work.number == 2
+    assert [*lines.about("work handed back"), *lines.about("work assigned again")] == []
+    for event in ("work recalled: another worker could begin it", "work comes back that was recalled"):
+        assert [(level, fields["work_id"]) for level, fields in lines.about(event)] == [("DEBUG", "short")]
+
+
 @pytest.mark.parametrize("accepted", [False, True])
 def test_a_work_that_takes_a_detour_is_followed_at_info(lines: Lines, accepted: bool) -> None:
     bridge = shore()

@@ -117,7 +117,7 @@ class Ship(Mate):
 
     def waiting(self) -> set[str]:
         """The works whose wait for a slot is being measured."""
-        return {attempt.key.work_id for attempt in vars(self.meter)["_accepted_at"]}
+        return {attempt.key.work_id for attempt in vars(self.meter)["_waiting_since"]}
 
     def runtimes(self) -> dict[tuple[WorkKind, Outcome], tuple[int, float]]:
         return {labels: seen(series) for labels, series in self.metrics.execution.task_runtime.items() if series.count}
@@ -233,6 +233,7 @@ def test_an_assignment_is_measured_although_its_query_ends_in_the_same_step() ->
     lost = shore.joins("w1", credit=2)
     again, doomed = shore.submit(leaf("a", max_failures=2)), shore.submit(leaf("b", max_failures=1))
     assert (shore.session_of(again), shore.session_of(doomed)) == (lost, lost)
+    shore.accepts(doomed)
     shore.joins("w2", credit=2)
     assert shore.assigned(shore.loses(lost)) == ["a"]
     assert seen(shore.metrics.scheduling.assignment) == (3, 0)
@@ -507,15 +508,18 @@ def test_of_the_peers_that_are_away_those_that_left_first_are_forgotten(monkeypa
 def test_a_work_waits_for_a_slot_and_runs_and_both_are_measured() -> None:
     ship = Ship(slots=1)
     session = ship.opens()
-    first, second = ship.assigned(leaf("a"), session), ship.assigned(leaf("b", kind=WorkKind.SEARCH), session)
+    first, second = ship.assigned(leaf("a"), session), ship.assigned(leaf("b"), session)
+    third = ship.assigned(leaf("c", kind=WorkKind.SEARCH), session)  # it has a place of its own
     ship.advance(2.0)
     ship.succeeds(first)
     ship.advance(1.0)
     ship.fails(second)
-    assert seen(ship.metrics.execution.task_wait) == (2, 2.0)
+    ship.fails(third)
+    assert seen(ship.metrics.execution.task_wait) == (3, 2.0)
     assert ship.runtimes() == {
         (WorkKind.LEAF, Outcome.SUCCEEDED): (1, 2.0),
-        (WorkKind.SEARCH, Outcome.FAILED): (1, 1.0),
+        (WorkKind.LEAF, Outcome.FAILED): (1, 1.0),
+        (WorkKind.SEARCH, Outcome.FAILED): (1, 3.0),
     }
     assert ship.metrics.execution.cancel.count == 0
     ship.end_all()
@@ -811,7 +815,7 @@ def worker_agrees(watched: Watched) -> None:
     assert sum(moved(metrics.control.disconnects).values()) == (
         machine.counters["sessions_opened"] - sum(1 for _ in machine.sessions())
     )
-    assert len(meter._accepted_at) == machine.queued
+    assert len(meter._waiting_since) == machine.queued
 
 
 def end_coordinator(watched: Watched) -> None:

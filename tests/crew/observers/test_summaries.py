@@ -7,7 +7,7 @@ from quarterdeck.core.errors import ErrorCode
 from quarterdeck.core.ids import QueryId
 from quarterdeck.core.workcoord.coordinator import CoordinatorMachine
 from quarterdeck.core.workcoord.coordinator import events as cv
-from quarterdeck.core.workcoord.messages import WorkFailed
+from quarterdeck.core.workcoord.messages import WorkFailed, WorkReturned
 from quarterdeck.core.workcoord.worker import WorkerMachine
 from quarterdeck.crew.observers.summaries import KEPT, Summaries
 from tests.core.workcoord.harness import FINAL, PASSING, Bridge, epoch, leaf
@@ -37,6 +37,18 @@ class Shore(Bridge):
 
     def fetching(self) -> object:
         return vars(self.summaries)["_artifacts"]
+
+
+def test_what_was_taken_back_before_it_had_begun_was_no_attempt() -> None:
+    shore = Shore()
+    shore.joins("w1")
+    shore.joins("w2")
+    shore.accepts(shore.submit(leaf("long")))
+    work = shore.submit(leaf("short"))
+    shore.advance(0.11)
+    shore.says(shore.session_of(work), WorkReturned(work.current_id))
+    assert work.number == 2
+    assert shore.document()["attempts"] == 2
 
 
 def test_a_query_is_told_from_its_beginning_to_its_end() -> None:

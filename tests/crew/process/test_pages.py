@@ -9,15 +9,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from quarterdeck import __version__
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
-from quarterdeck.crew.process.guard import Guard
 from quarterdeck.crew.process.pages import application
+from quarterdeck.http.gate import GateRules
 from quarterdeck.http.monitor import MonitorSources
 from quarterdeck.security.tokens import SharedToken
 from tests.http.asked import Answer, ask, respond, text_app
 
 TOKEN = "correct-horse-battery"
-OPEN = Guard(tls=None, token=None, insecure=False)
-GUARDED = Guard(tls=None, token=SharedToken.from_text(TOKEN), insecure=False)
+OPEN = GateRules(None, is_on_loopback=True, names=frozenset({"here"}))
+GUARDED = GateRules(SharedToken.from_text(TOKEN).matches, is_on_loopback=False)
 
 
 def sources(missing: Sequence[str] = ()) -> MonitorSources:
@@ -44,7 +44,9 @@ def router() -> APIRouter:
     return router
 
 
-def page(guard: Guard = OPEN, raw: dict[str, ASGIApp] | None = None, on_rejected: list[None] | None = None) -> ASGIApp:
+def page(
+    guard: GateRules = OPEN, raw: dict[str, ASGIApp] | None = None, on_rejected: list[None] | None = None
+) -> ASGIApp:
     rejected = [] if on_rejected is None else on_rejected
     return application(
         "A test", sources(), guard, routers=[router()], raw=raw, on_rejected=lambda: rejected.append(None)
@@ -104,7 +106,7 @@ def test_with_a_token_only_the_probes_are_open() -> None:
 
 
 @pytest.mark.parametrize("guard", [OPEN, GUARDED])
-def test_a_scope_without_a_path_is_nobodys_prefix(guard: Guard) -> None:
+def test_a_scope_without_a_path_is_nobodys_prefix(guard: GateRules) -> None:
     async def play() -> list[Message]:
         words: list[Message] = [{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}]
         heard: list[Message] = []

@@ -93,4 +93,10 @@ def stored_in(lake: Lake, tenant: str = "default") -> dict[Labels, list[tuple[in
 
 
 def objects_in(folder: Path) -> list[Path]:
-    return sorted(path for path in (folder / "lake" / "segments").rglob("*") if path.is_file())
+    """What people see who look for Parquet files."""
+    return sorted((folder / "lake" / "segments").rglob("*.parquet"))
+
+
+def parts_in(folder: Path) -> list[Path]:
+    """What is not published."""
+    return sorted((folder / "lake" / "segments").rglob("*.part"))

@@ -1,6 +1,7 @@
 """An import is there as a whole or not at all, and only once."""
 
 import asyncio
+import os
 import struct
 import threading
 from dataclasses import replace
@@ -14,9 +15,11 @@ from quarterdeck.metrics.catalog import list_imports, remove_import
 from quarterdeck.metrics.importing import assembly
 from quarterdeck.metrics.importing.errors import SourceError
 from quarterdeck.metrics.importing.importer import Imported, Lake, Progress, Source, import_file
+from quarterdeck.metrics.importing.parquet import ParquetReader
+from quarterdeck.metrics.importing.prometheus_text import PrometheusTextReader
 from quarterdeck.metrics.promql.labels import METRIC_NAME, Labels
 from quarterdeck.stores.objects import ObjectStores
-from tests.metrics.importing.lakes import Row, batch, lake_in, objects_in, played, stored_in, universe_of
+from tests.metrics.importing.lakes import Row, batch, lake_in, objects_in, parts_in, played, stored_in, universe_of
 
 UP: Labels = ((METRIC_NAME, "up"), ("job", "a"))
 BROKEN = SourceError("it cannot be imported", "it is cut off", "mend it")
@@ -85,8 +88,9 @@ def test_importing_again_mends_segments_that_were_lost_or_damaged(tmp_path: Path
         assert not second.was_there
         assert (imports_in(lake), len(universe_of(lake).segments)) == (1, 1)
         assert second.record.import_id == first.record.import_id
-        assert objects_in(tmp_path) == [path]
-        assert path.read_bytes() == whole
+        (mended,) = objects_in(tmp_path)
+        assert mended.read_bytes() == whole
+        assert not path.exists()
         assert len(stored_in(lake)) == 5
 
 
@@ -107,7 +111,8 @@ def test_a_file_that_breaks_in_the_middle_leaves_nothing_that_can_be_seen(tmp_pa
         parts = [batch(rows(100)) for _ in range(3)]
         with pytest.raises(SourceError, match="cut off"):
             import_file(lake, played(tmp_path, *parts, breaks=BROKEN), "default")
-        assert objects_in(tmp_path), "segments had been written"
+        assert parts_in(tmp_path), "segments had been written"
+        assert not objects_in(tmp_path)
         assert (universe_of(lake).version, imports_in(lake)) == (0, 0)
         assert not import_file(lake, played(tmp_path, *parts), "default").was_there
         assert len(stored_in(lake)) == 5
@@ -122,11 +127,11 @@ def test_a_crash_before_the_catalog_knows_leaves_nothing_and_the_next_try_works(
             patch.setattr(lake.database, "run", crash)
             with pytest.raises(SystemExit):
                 import_file(lake, source, "default")
-        left = objects_in(tmp_path)
-        assert len(left) == 1
+        assert len(parts_in(tmp_path)) == 1
+        assert not objects_in(tmp_path)
         assert universe_of(lake).segments == ()
         assert not import_file(lake, source, "default").was_there
-        assert objects_in(tmp_path) == left, "the same names, written again"
+        assert len(objects_in(tmp_path)) == 1
         assert len(stored_in(lake)) == 5
 
 
@@ -243,3 +248,26 @@ def test_progress_is_told_from_checking_to_writing(tmp_path: Path) -> None:
     assert list(dict.fromkeys(one.step for one in told)) == ["checking", "reading", "sorting", "writing"]
     assert [one.samples for one in told if one.step == "reading"] == [10, 20]
     assert told[-1].segments == 1
+
+
+@pytest.mark.parametrize("name", ["m.prom", "m.parquet"])
+def test_a_fifo_is_refused_and_not_waited_for(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    os.mkfifo(path)
+    with lake_in(tmp_path) as lake:
+        with pytest.raises(SourceError, match="it is a FIFO"):
+            import_file(lake, Source(path, "x", lambda: PrometheusTextReader(path)), "default")
+        assert imports_in(lake) == 0
+    for read in (PrometheusTextReader, ParquetReader):
+        with pytest.raises(SourceError, match="it is a FIFO"):
+            list(read(path).batches())
+
+
+def test_a_file_whose_name_is_no_utf_8_is_imported_and_its_name_kept_escaped(tmp_path: Path) -> None:
+    path = Path(os.fsdecode(bytes(tmp_path) + b"/odd-\xff.om"))
+    with lake_in(tmp_path) as lake:
+        source = played(tmp_path, batch(rows(10)))
+        source.path.rename(path)
+        import_file(lake, replace(source, path=path), "default")
+        (record,) = lake.database.read(lambda connection: list_imports(connection, "default"))
+        assert record.source.endswith(r"odd-\udcff.om")

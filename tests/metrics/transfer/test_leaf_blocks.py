@@ -1,5 +1,6 @@
 """What goes into an artifact comes out of it."""
 
+import gc
 import itertools
 import json
 from collections.abc import Iterator
@@ -102,10 +103,10 @@ def test_large_answers_come_back_from_files(tmp_path: Path) -> None:
         LeafBlock(Grid(start_ms, 1000, 1500), VectorBlock(axis, blocks.floats(shape), blocks.flags(shape)))
         for start_ms in (0, 1_500_000, 3_000_000)
     ]
-    fetched = Ferry(tmp_path, memory_limit_bytes=0).write(leaf("up"), sent, Notes(), {})
+    fetched = Ferry(tmp_path, memory_limit_bytes=0).write(leaf("up", 1500), sent, Notes(), {})
     assert fetched.path is not None
     assert len(list(fetched.read_batches())) > 2
-    came = list(LeafReader(leaf("up"), fetched.read_batches()))
+    came = list(LeafReader(leaf("up", 1500), fetched.read_batches()))
     assert [told(block) for block in came] == [told(block) for block in sent]
 
 
@@ -170,7 +171,7 @@ def test_in_a_large_answer_the_last_block_may_be_the_first_with_histograms(ferry
     axis = Axis.of([labels(f"m i={i}") for i in range(100)])
     blocks = [vector(axis, 500, start_ms=500_000 * at) for at in range(3)]
     blocks[2] = with_histogram(blocks[2])
-    came = list(ferry.carry(leaf("up"), blocks))
+    came = list(ferry.carry(leaf("up", 1500), blocks))
     assert [told(block) for block in came] == [told(block) for block in blocks]
     assert [block.values.histograms is None for block in came] == [True, True, False]
 
@@ -235,8 +236,55 @@ def test_an_answer_that_breaks_off_is_refused() -> None:
 
 def test_the_answer_to_another_leaf_is_refused() -> None:
     kept = written("up", [vector(Axis.of([labels("a")]))])
-    with pytest.raises(QuarterdeckError, match="a block is vector and not samples"):
+    with pytest.raises(QuarterdeckError, match="its columns are not those of the leaf"):
         LeafReader(leaf("up[5m]"), iter(kept.batches)).drain()
+
+
+def altered(name: str, value: object) -> list[Any]:
+    """A block and its notes, with something else in one column of the block."""
+    batches = written("up", [vector(Axis.of([labels("a")]))]).batches
+    first = batches[0]
+    at = first.schema.get_field_index(name)
+    return [first.set_column(at, first.schema.field(at), pa.array([value], first.schema.field(at).type)), *batches[1:]]
+
+
+@pytest.mark.parametrize(
+    "name, value, why",
+    [
+        ("kind", "samples", "a block is samples and not vector"),
+        ("kind", None, "a block is None"),
+        ("steps", 101, "it has 101 steps"),
+        ("steps", -1, "it has -1 steps"),
+        ("steps", None, "it has None steps"),
+        ("steps", 2**62, "steps of 1000 ms"),
+        ("steps", 3, "cannot reshape"),
+        ("step_ms", -1, "of -1 ms"),
+        ("timestamp", None, "from None on"),
+        ("labels", "[1]", "it makes no sense"),
+        ("labels", '{"a":1}', "labels that are none"),
+        ("labels", '{"a":["b"]}', "labels that are none"),
+        ("labels", "{", "it makes no sense"),
+        ("labels", "[" * 100_000, "it makes no sense"),
+        ("labels", None, "it makes no sense"),
+        ("nameless", None, "labels that are none"),
+        ("values", None, "cannot reshape"),
+        ("values", [1.0] * 50, "cannot reshape"),
+    ],
+)
+def test_a_block_that_cannot_be_is_an_error_of_the_protocol(name: str, value: object, why: str) -> None:
+    with pytest.raises(QuarterdeckError, match=why) as raised:
+        LeafReader(leaf("up"), iter(altered(name, value))).drain()
+    assert raised.value.code is ErrorCode.PROTOCOL
+
+
+@pytest.mark.parametrize("notes", ["{}", "[]", "1", '{"notes":[{}],"report":{}}', '{"notes":[],"report":[]}', "["])
+def test_notes_that_are_none_are_an_error_of_the_protocol(notes: str) -> None:
+    batches = written("up", []).batches
+    last = batches[-1]
+    batches[-1] = last.set_column(last.num_columns - 1, "notes", pa.array([notes]))
+    with pytest.raises(QuarterdeckError, match="it makes no sense") as raised:
+        LeafReader(leaf("up"), iter(batches)).drain()
+    assert raised.value.code is ErrorCode.PROTOCOL
 
 
 def test_blocks_are_handed_out_before_the_last_batch_is_read() -> None:
@@ -251,6 +299,28 @@ def test_blocks_are_handed_out_before_the_last_batch_is_read() -> None:
 
     next(LeafReader(leaf("up"), batches()))
     assert next(taken) == 2
+
+
+def test_a_reader_that_is_let_go_of_half_way_holds_nothing() -> None:
+    axis = Axis.of([labels("a")])
+    kept = written("up", [vector(axis, start_ms=2000 * at) for at in range(5)])
+    is_held = True
+
+    def batches() -> Iterator[Any]:
+        nonlocal is_held
+        try:
+            yield from kept.batches
+        finally:
+            is_held = False
+
+    gc.disable()
+    try:
+        reader = LeafReader(leaf("up"), batches())
+        next(reader)
+        del reader
+        assert not is_held, "without the garbage collector"
+    finally:
+        gc.enable()
 
 
 def test_other_tools_can_read_an_answer(ferry: Ferry, tmp_path: Path) -> None:

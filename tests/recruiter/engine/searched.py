@@ -10,10 +10,13 @@ from typing import Any
 import pyarrow as _pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 
 from quarterdeck.crew.cancel import CancelToken
+from quarterdeck.recruiter.answer_check import AnswerCheck
 from quarterdeck.recruiter.engine.chunk_search import ChunkSearcher
 from quarterdeck.recruiter.engine.gathering import Gathering
 from quarterdeck.recruiter.engine.pieces import OpenPiece
-from quarterdeck.recruiter.model import ChunkReport, FileKind, FileProblem, Order, Piece, SearchSpec
+from quarterdeck.recruiter.engine.plan import plan_search
+from quarterdeck.recruiter.model import Chunk, ChunkReport, FileKind, FileProblem, Order, Piece, SearchSpec
+from quarterdeck.recruiter.row_payloads import RowPayloads
 
 arrow: Any = _pyarrow
 MIB = 1024**2
@@ -94,11 +97,24 @@ class Bench:
     ) -> tuple[list[Any], ChunkReport]:
         with self.searcher.search(spec, pieces, CancelToken(), ask_about=ask_about) as rows:
             batches = list(rows)
-            return batches, rows.report
+            report = rows.report
+        insist_adds_up(spec, [piece.piece for piece in pieces], ask_about, batches, report)
+        return batches, report
 
     def found(self, query: str, *lines: object, **options: Any) -> Answer:
         """Of these lines in one file."""
         return self.search(query, [[whole(self.write("found.ndjson", *lines))]], **options)
+
+
+def insist_adds_up(
+    spec: SearchSpec, pieces: Sequence[Piece], ask_about: Collection[str], batches: list[Any], report: ChunkReport
+) -> None:
+    """Whatever a test searches: a root would take the answer."""
+    check = AnswerCheck(plan_search(spec), Chunk(0, tuple(pieces)), ask_about)
+    payloads = RowPayloads()
+    for payload in payloads.of(batches):
+        check.rows(payload)
+    check.report(report, payloads.sent)
 
 
 def packed(data: bytes, kind: FileKind | None) -> bytes:

@@ -7,14 +7,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from quarterdeck.recruiter.language.cursor import MAX_DEPTH
+from quarterdeck.recruiter.language.cursor import MAX_CONDITIONS, MAX_DEPTH
 from quarterdeck.recruiter.language.errors import SearchSyntaxError
 from quarterdeck.recruiter.language.fields import referenced_fields
 from quarterdeck.recruiter.language.parser import MAX_LENGTH, parse_search
 from quarterdeck.recruiter.language.printer import to_text
+from quarterdeck.recruiter.language.stages import MAX_AGGREGATES, MAX_FIELDS, MAX_GROUPS, MAX_STAGES
 from quarterdeck.recruiter.language.values import MAX_REGEXES
 
 _DEEP = f"parentheses and `not` stand more than {MAX_DEPTH} deep within each other"
+
+_MANY = f"there are more than {MAX_CONDITIONS} conditions"
+_STAGES = f"the search has more than {MAX_STAGES} stages, the keys of its sorts counted"
 
 
 @pytest.mark.parametrize(
@@ -37,6 +41,16 @@ _DEEP = f"parentheses and `not` stand more than {MAX_DEPTH} deep within each oth
         ("~'" + "(" * 99_000 + "'", 3, "the regular expression is not valid: missing )"),
         ("~'" + "[" * 99_000 + "'", 3, "the regular expression is not valid: missing ]"),
         ('~"(a{1000}){100}"', 12, "the regular expression is not valid: invalid repetition size"),
+        ("a " * 50_000, 2 * MAX_CONDITIONS + 1, _MANY),
+        ("a or " * 19_999 + "a", 5 * MAX_CONDITIONS + 1, _MANY),
+        ("x=1 " * 25_000, 4 * MAX_CONDITIONS + 1, _MANY),
+        ("[,]" * 33_333, 3 * MAX_CONDITIONS + 1, _MANY),
+        ("(a)" * 33_333, 3 * MAX_CONDITIONS + 2, _MANY),
+        ("| head" * 16_000, 6 * MAX_STAGES + 1, _STAGES),
+        ("a | sort " + ",".join(["b"] * (MAX_STAGES + 1)), 3, _STAGES),
+        ("a | cut " + ",".join(f"f{n}" for n in range(7_000)), 399, f"there are more than {MAX_FIELDS} fields"),
+        ("a | count() by " + ",".join(f"f{n}" for n in range(7_000)), 86, f"there are more than {MAX_GROUPS} fields"),
+        ("a | " + ",".join(f"sum(f{n})" for n in range(5_000)), 445, f"there are more than {MAX_AGGREGATES} functions"),
         ('~"a" ' * (MAX_REGEXES + 1), 5 * MAX_REGEXES + 2, f"there are more than {MAX_REGEXES} regular expressions"),
     ],
     ids=lambda value: str(value)[:12],
@@ -53,12 +67,9 @@ def test_an_outrageous_search_is_refused_at_once(text: str, column: int, reason:
 @pytest.mark.parametrize(
     "text",
     [
-        "a " * 50_000,
-        "a or " * 19_999 + "a",
-        "x=1 " * 25_000,
-        "[,]" * 33_333,
-        "(a)" * 33_333,
-        "a\n" * 50_000,
+        ("a " + " " * 390) * MAX_CONDITIONS,
+        "a or " * (MAX_CONDITIONS - 1) + "a",
+        ("x=" + "1" * 390 + " ") * MAX_CONDITIONS,
         " " * MAX_LENGTH,
         "x" * MAX_LENGTH,
         "*" * MAX_LENGTH,
@@ -69,10 +80,10 @@ def test_an_outrageous_search_is_refused_at_once(text: str, column: int, reason:
         '"' + "\\\\" * 49_000 + '"',
         '"' + "\\ud83d\\ude00" * 8_300 + '"',
         "`" + "``" * 999 + "`=1",
-        "| head" * 16_000,
-        "| count() as n | cut n" + "| sort n" * 12_000,
-        ("| cut " + ",".join(f"f{index}" for index in range(7_000))) * 2,
-        "| count(), " + ",".join(f"max(a) as f{index}" for index in range(5_000)),
+        "| head" * MAX_STAGES,
+        "| count() as n | cut n" + "| sort n" * (MAX_STAGES - 2),
+        ("| cut " + ",".join(f"f{index:0300}" for index in range(MAX_FIELDS))) * 2,
+        "| count(), " + ",".join(f"max(a) as f{index:0900}" for index in range(MAX_AGGREGATES - 1)),
         "| cut a" + "| sort a" + ".a" * 400,
         "~\"" + "[(?<]\\(?<" * 2_000 + "\"",
         "~'" + "(a|b)" * 400 + "'",
@@ -94,8 +105,8 @@ def test_twice_the_text_takes_about_twice_the_time() -> None:
             took.append(time.process_time() - started)
         return min(took)
 
-    part = 'level=error and (status>=500 or "connection reset") not debug '
-    short, long = part * 100, part * 1600
+    part = 'level=error and (status>=500 or "connection %s reset") not debug '
+    short, long = (part % ("of a peer " * length) * 50 for length in (10, 160))
     assert seconds(long) < 16 * seconds(short) * 4
 
 

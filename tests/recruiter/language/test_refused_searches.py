@@ -310,7 +310,7 @@ ROWS = [
         "name the other one differently with `as`, or leave out -c",
     ),
     (
-        "| count() by " + ",".join(f"f{index}" for index in range(30)) + "\n| sort x",
+        "| cut " + ",".join(f"f{index}" for index in range(30)) + "\n| sort x",
         "       ^",
         "the stage before leaves no field `x`",
         "there is " + ", ".join(f"`f{index}`" for index in range(20)) + ", ...",

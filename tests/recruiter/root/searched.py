@@ -16,7 +16,7 @@ from typing import Any
 from quarterdeck.core.errors import QuarterdeckError
 from quarterdeck.core.ids import QueryId
 from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds
-from quarterdeck.engines.duckdb_scan import StopSignal
+from quarterdeck.engines.stop_signal import StopSignal
 from quarterdeck.recruiter.language.ast import Head
 from quarterdeck.recruiter.language.parser import parse_search
 from quarterdeck.recruiter.model import Chunk, ChunkReport, FileProblem, Order, Piece, Recruited, SearchSpec

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -373,3 +374,47 @@ def test_a_client_that_reads_slowly_holds_the_search_back(tmp_path: Path) -> Non
         assert not answer.was_cut
 
     play(tmp_path, scenario, PlayedWorkers(2), held_bytes=1_000_000)
+
+
+# Names that nothing can have
+
+
+ODD_NAMES = ["/logs/\ud800.log", "/logs/a\0b.log", "/" + "a" * 5000, "s3://lake/\udc80", "\ud800", "s3://\ud800"]
+
+
+@pytest.mark.parametrize("field", ["sources", "data_path"])
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_a_source_that_nothing_can_be_called_is_refused_and_shown_escaped(
+    tmp_path: Path, field: str, name: str
+) -> None:
+    async def scenario(door: Door) -> None:
+        fields: dict[str, Any] = {"sources": [name]} if field == "sources" else {"sources": [], "data_path": name}
+        answer = await door.ask(**fields)
+        assert (answer.status, answer.error["code"]) == (400, "invalid_argument")
+        assert answer.error["what"].isprintable()
+
+    play(tmp_path, scenario, PlayedWorkers(1))
+
+
+def test_half_of_a_surrogate_pair_anywhere_in_a_request_is_no_fault_of_ours(tmp_path: Path) -> None:
+    async def scenario(door: Door) -> None:
+        door.root.put_numbered(1)
+        odd: list[dict[str, Any]] = [{"time_field": "\ud800"}, {"order": "\ud800"}, {"start": "\ud800"}, {"\ud800": 1}]
+        for fields in odd:
+            assert (await door.ask(**fields)).status < 500
+        for query in ("\ud800", 'a = "\ud800"', "*\ud800"):
+            assert (await door.ask(query)).status < 500
+
+    play(tmp_path, scenario, PlayedWorkers(1))
+
+
+def test_a_fifo_is_refused_at_once_and_passed_over_in_a_folder(tmp_path: Path) -> None:
+    async def scenario(door: Door) -> None:
+        numbers = door.root.put_numbered(3)
+        os.mkfifo(door.root.folder / "odd.log")
+        answer = await door.ask(sources=[str(door.root.folder / "odd.log")])
+        assert (answer.status, answer.error["code"]) == (400, "invalid_argument")
+        assert "it is a FIFO" in answer.error["why"]
+        assert [record["n"] for record in (await door.ask()).records] == numbers
+
+    play(tmp_path, scenario, PlayedWorkers(1))

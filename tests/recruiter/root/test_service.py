@@ -11,7 +11,7 @@ import pytest
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.recruiter.model import Chunk, Order, Recruited
-from quarterdeck.recruiter.ports import WorkerNotReachedError
+from quarterdeck.recruiter.ports import WorkerBrokeProtocolError, WorkerNotReachedError
 from quarterdeck.recruiter.root import running as running_module
 from quarterdeck.recruiter.root import splitting
 from quarterdeck.recruiter.root.planning import SearchRequest
@@ -118,14 +118,14 @@ def test_a_large_file_is_searched_in_parts(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_progress_rises_to_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running_module, "PROGRESS_S", 0.001)
+    monkeypatch.setattr(running_module, "PROGRESS_S", 0)
 
     async def scenario(root: Root) -> None:
-        root.put_numbered(6)
+        root.put_numbered(200)  # enough that it takes a while
         found = await root.search()
         first, *_, last = found.progress
         assert (first.bytes_done, first.chunks_done, first.workers) == (0, 0, 0)
-        assert (last.bytes_done, last.chunks_done, last.matches) == (last.bytes, last.chunks, 18)
+        assert (last.bytes_done, last.chunks_done, last.matches) == (last.bytes, last.chunks, 600)
         done = [progress.bytes_done for progress in found.progress]
         assert len(done) > 3
         assert done == sorted(done)
@@ -196,6 +196,38 @@ def test_a_chunk_that_kills_is_given_up_and_named_and_all_others_are_searched(tm
         return lost(worker) if chunk.number == 1 else None
 
     play(tmp_path, scenario, PlayedWorkers(20, slots=2, play=killed_by_one))
+
+
+def liar(worker: Recruited) -> Exception:
+    return WorkerBrokeProtocolError(f"{worker.addr} broke the protocol: the report does not add up")
+
+
+def test_a_worker_whose_answer_does_not_add_up_costs_a_retry_and_no_record(tmp_path: Path) -> None:
+    async def scenario(root: Root) -> None:
+        numbers = root.put_numbered(6)
+        found = await root.search()
+        assert found.numbers == numbers
+        assert found.running.status is Status.OK
+        assert found.running.driver.machine.lost == 2
+
+    def lie(worker: Recruited, chunk: Chunk) -> Exception | None:
+        return liar(worker) if worker.addr in ("w0:1", "w3:1") else None
+
+    play(tmp_path, scenario, PlayedWorkers(20, play=lie))
+
+
+@pytest.mark.parametrize("slots", [1, 2])
+def test_a_search_fails_when_no_answer_to_a_chunk_adds_up(tmp_path: Path, slots: int) -> None:
+    async def scenario(root: Root) -> None:
+        root.put_numbered(6)
+        with pytest.raises(QuarterdeckError, match="does not add up") as raised:
+            await root.search()
+        assert raised.value.code is ErrorCode.PROTOCOL
+
+    def lie(worker: Recruited, chunk: Chunk) -> Exception | None:
+        return liar(worker) if chunk.number == 1 else None
+
+    play(tmp_path, scenario, PlayedWorkers(20, slots=slots, play=lie))
 
 
 def test_workers_that_cannot_be_reached_are_no_fault_of_any_chunk(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ class Envelope(_message.Message):
     def __init__(self, session_id: _Optional[str] = ..., sequence: _Optional[int] = ..., messages: _Optional[_Iterable[_Union[Message, _Mapping]]] = ...) -> None: ...
 
 class Message(_message.Message):
-    __slots__ = ("register", "holdings", "worker_beat", "beat_echo", "disk_reported", "credit_changed", "work_accepted", "work_rejected", "work_progressed", "work_ready", "work_failed", "work_returned", "work_canceled", "artifact_lost", "deposed", "throttled", "registered", "refused", "coordinator_beat", "credit_confirmed", "assign_work", "cancel_work", "cancel_query", "artifact_ack", "drain_request", "goodbye")
+    __slots__ = ("register", "holdings", "worker_beat", "beat_echo", "disk_reported", "credit_changed", "work_accepted", "work_rejected", "work_progressed", "work_ready", "work_failed", "work_returned", "work_canceled", "artifact_lost", "deposed", "throttled", "registered", "refused", "coordinator_beat", "credit_confirmed", "assign_work", "cancel_work", "cancel_query", "artifact_ack", "drain_request", "recall_work", "goodbye")
     REGISTER_FIELD_NUMBER: _ClassVar[int]
     HOLDINGS_FIELD_NUMBER: _ClassVar[int]
     WORKER_BEAT_FIELD_NUMBER: _ClassVar[int]
@@ -43,6 +43,7 @@ class Message(_message.Message):
     CANCEL_QUERY_FIELD_NUMBER: _ClassVar[int]
     ARTIFACT_ACK_FIELD_NUMBER: _ClassVar[int]
     DRAIN_REQUEST_FIELD_NUMBER: _ClassVar[int]
+    RECALL_WORK_FIELD_NUMBER: _ClassVar[int]
     GOODBYE_FIELD_NUMBER: _ClassVar[int]
     register: Register
     holdings: Holdings
@@ -69,8 +70,9 @@ class Message(_message.Message):
     cancel_query: str
     artifact_ack: Attempt
     drain_request: DrainRequest
+    recall_work: Attempt
     goodbye: str
-    def __init__(self, register: _Optional[_Union[Register, _Mapping]] = ..., holdings: _Optional[_Union[Holdings, _Mapping]] = ..., worker_beat: _Optional[_Union[WorkerStatus, _Mapping]] = ..., beat_echo: _Optional[float] = ..., disk_reported: _Optional[_Union[DiskUse, _Mapping]] = ..., credit_changed: _Optional[int] = ..., work_accepted: _Optional[_Union[Attempt, _Mapping]] = ..., work_rejected: _Optional[_Union[WorkRejected, _Mapping]] = ..., work_progressed: _Optional[_Union[WorkProgressed, _Mapping]] = ..., work_ready: _Optional[_Union[WorkReady, _Mapping]] = ..., work_failed: _Optional[_Union[WorkFailed, _Mapping]] = ..., work_returned: _Optional[_Union[Attempt, _Mapping]] = ..., work_canceled: _Optional[_Union[Attempt, _Mapping]] = ..., artifact_lost: _Optional[_Union[ArtifactLost, _Mapping]] = ..., deposed: _Optional[int] = ..., throttled: _Optional[float] = ..., registered: _Optional[_Union[Registered, _Mapping]] = ..., refused: _Optional[str] = ..., coordinator_beat: _Optional[float] = ..., credit_confirmed: _Optional[int] = ..., assign_work: _Optional[_Union[AssignWork, _Mapping]] = ..., cancel_work: _Optional[_Union[Attempt, _Mapping]] = ..., cancel_query: _Optional[str] = ..., artifact_ack: _Optional[_Union[Attempt, _Mapping]] = ..., drain_request: _Optional[_Union[DrainRequest, _Mapping]] = ..., goodbye: _Optional[str] = ...) -> None: ...
+    def __init__(self, register: _Optional[_Union[Register, _Mapping]] = ..., holdings: _Optional[_Union[Holdings, _Mapping]] = ..., worker_beat: _Optional[_Union[WorkerStatus, _Mapping]] = ..., beat_echo: _Optional[float] = ..., disk_reported: _Optional[_Union[DiskUse, _Mapping]] = ..., credit_changed: _Optional[int] = ..., work_accepted: _Optional[_Union[Attempt, _Mapping]] = ..., work_rejected: _Optional[_Union[WorkRejected, _Mapping]] = ..., work_progressed: _Optional[_Union[WorkProgressed, _Mapping]] = ..., work_ready: _Optional[_Union[WorkReady, _Mapping]] = ..., work_failed: _Optional[_Union[WorkFailed, _Mapping]] = ..., work_returned: _Optional[_Union[Attempt, _Mapping]] = ..., work_canceled: _Optional[_Union[Attempt, _Mapping]] = ..., artifact_lost: _Optional[_Union[ArtifactLost, _Mapping]] = ..., deposed: _Optional[int] = ..., throttled: _Optional[float] = ..., registered: _Optional[_Union[Registered, _Mapping]] = ..., refused: _Optional[str] = ..., coordinator_beat: _Optional[float] = ..., credit_confirmed: _Optional[int] = ..., assign_work: _Optional[_Union[AssignWork, _Mapping]] = ..., cancel_work: _Optional[_Union[Attempt, _Mapping]] = ..., cancel_query: _Optional[str] = ..., artifact_ack: _Optional[_Union[Attempt, _Mapping]] = ..., drain_request: _Optional[_Union[DrainRequest, _Mapping]] = ..., recall_work: _Optional[_Union[Attempt, _Mapping]] = ..., goodbye: _Optional[str] = ...) -> None: ...
 
 class Attempt(_message.Message):
     __slots__ = ("query_id", "leaf_id", "work_id", "number")
@@ -177,16 +179,18 @@ class WorkReady(_message.Message):
     def __init__(self, attempt: _Optional[_Union[Attempt, _Mapping]] = ..., artifact_url: _Optional[str] = ..., artifact_size_bytes: _Optional[int] = ..., artifact_checksum: _Optional[str] = ..., row_count: _Optional[int] = ..., min_ts: _Optional[int] = ..., max_ts: _Optional[int] = ..., parquet_schema_version: _Optional[int] = ...) -> None: ...
 
 class WorkFailed(_message.Message):
-    __slots__ = ("attempt", "code", "message", "retryable")
+    __slots__ = ("attempt", "code", "message", "retryable", "culprit")
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     CODE_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     RETRYABLE_FIELD_NUMBER: _ClassVar[int]
+    CULPRIT_FIELD_NUMBER: _ClassVar[int]
     attempt: Attempt
     code: str
     message: str
     retryable: bool
-    def __init__(self, attempt: _Optional[_Union[Attempt, _Mapping]] = ..., code: _Optional[str] = ..., message: _Optional[str] = ..., retryable: _Optional[bool] = ...) -> None: ...
+    culprit: bool
+    def __init__(self, attempt: _Optional[_Union[Attempt, _Mapping]] = ..., code: _Optional[str] = ..., message: _Optional[str] = ..., retryable: _Optional[bool] = ..., culprit: _Optional[bool] = ...) -> None: ...
 
 class ArtifactLost(_message.Message):
     __slots__ = ("attempt", "reason")

@@ -80,6 +80,9 @@ class CreditChanged:
 
 @dataclass(frozen=True, slots=True)
 class WorkAccepted:
+    """The worker has begun it. What only stands in its line is assigned and not yet accepted: so a coordinator knows,
+    without a message more, what was running when a worker is lost, and what may be taken back."""
+
     attempt: AttemptId
 
 
@@ -111,7 +114,7 @@ class WorkFailed:
 
 @dataclass(frozen=True, slots=True)
 class WorkReturned:
-    """A draining worker hands back what it had not begun."""
+    """A worker hands back what it had not begun: it drains, or was asked to."""
 
     attempt: AttemptId
 
@@ -204,6 +207,14 @@ class CancelQuery:
 
 
 @dataclass(frozen=True, slots=True)
+class RecallWork:
+    """Hand an attempt back if it has not begun: another worker could begin it now. One that runs or has ended stays
+    what it is, and nothing is answered."""
+
+    attempt: AttemptId
+
+
+@dataclass(frozen=True, slots=True)
 class ArtifactAck:
     """The result is safe here. The worker may drop an artifact; a held one it now serves."""
 
@@ -246,6 +257,14 @@ WorkerMessage = (
 """What a worker says once it has a session."""
 
 CoordinatorMessage = (
-    CoordinatorBeat | CreditConfirmed | AssignWork | CancelWork | CancelQuery | ArtifactAck | DrainRequest | Goodbye
+    CoordinatorBeat
+    | CreditConfirmed
+    | AssignWork
+    | CancelWork
+    | CancelQuery
+    | RecallWork
+    | ArtifactAck
+    | DrainRequest
+    | Goodbye
 )
 """What a coordinator says once the worker has a session."""

@@ -177,6 +177,8 @@ class WorkError:
     code: str
     message: str
     retryable: bool = True
+    culprit: bool = False
+    """It ended the engine that ran it, which ran nothing else: no need to guess whose fault it was."""
 
 
 class HeldState(StrEnum):

@@ -20,28 +20,46 @@ class FetchedArtifact:
     _delete: Callable[[], None] | None = field(default=None, repr=False)
 
     def read_batches(self) -> Iterator[RecordBatch]:
-        """The rows, some at a time: memory is needed for a few batches, whatever the size."""
+        """The rows, some at a time: memory is needed for a few batches, whatever the size. That the bytes are those
+        which its worker announced does not make them rows: what is wrong with them is an error of the protocol, raised
+        where it is found."""
         source = self.path if self.data is None else self.data
         if source is None:
             raise RuntimeError(f"{self.metadata.url} was released before it was read")
         if self._footer is None:
             self._footer = self._read_footer(source)
-        return read_batches(source, self._footer, self.metadata.size_bytes)
+        return self._read(source, self._footer)
+
+    def _read(self, source: bytes | Path, footer: Footer) -> Iterator[RecordBatch]:
+        left = footer.row_count
+        try:
+            for batch in read_batches(source, footer, self.metadata.size_bytes):
+                left -= batch.num_rows
+                if left < 0:
+                    break
+                yield batch
+        except ValueError as error:
+            raise self._unreadable(str(error)) from error
+        if left:
+            raise self._unreadable(f"it has other rows than the {footer.row_count:,} that it says")
 
     def _read_footer(self, source: bytes | Path) -> Footer:
         """What was in memory was verified by its stamp: whether that is true of the rows is seen only here."""
         try:
             footer = read_footer(source)
-            if footer.row_count != self.metadata.row_count:
-                raise ValueError(f"it has {footer.row_count} rows, its stamp says {self.metadata.row_count}")
         except ValueError as error:
-            raise QuarterdeckError(
-                ErrorCode.PROTOCOL,
-                f"the artifact from {self.metadata.url} cannot be read",
-                str(error),
-                "report it: its worker stamped what it had not written",
-            ) from error
+            raise self._unreadable(str(error)) from error
+        if footer.row_count != self.metadata.row_count:
+            raise self._unreadable(f"it has {footer.row_count} rows, its stamp says {self.metadata.row_count}")
         return footer
+
+    def _unreadable(self, why: str) -> QuarterdeckError:
+        return QuarterdeckError(
+            ErrorCode.PROTOCOL,
+            f"the artifact from {self.metadata.url} cannot be read",
+            why,
+            "report it: its worker stamped what it had not written",
+        )
 
     def release(self) -> None:
         """Gives memory or disk back; again is fine. It deletes a file, so a large one is released in a thread."""

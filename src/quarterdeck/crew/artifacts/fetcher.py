@@ -4,7 +4,8 @@ It keeps connections open, few to each worker. What is small stays in memory, th
 and written in threads. A transfer that breaks off is taken up where it broke, twice, before it costs an attempt. A
 fetch that fails or is canceled, at whatever moment, leaves no file, no connection and no space taken.
 
-The URL comes from a worker and is not believed: only http and https, no redirects, and never more bytes than announced.
+The URL comes from a worker and is not believed: only http and https, only at the address with which that worker is
+registered now, no redirects, and never more bytes than announced.
 """
 
 import asyncio
@@ -61,14 +62,15 @@ class ArtifactFetcher:
         stall_timeout_s: float,
         memory_limit_bytes: int = 256 * 1024,
         at_once: int,
-        token: str | None = None,
+        authorize: Callable[[Origin], str | None] | None = None,
         ssl: tls.SSLContext | None = None,
         on_begin: Callable[[AttemptId], None] = _nobody_listens,
         address_of: Callable[[WorkerId], str | None] = _nobody_knows,
     ) -> None:
         """`timeout_s` is for a whole transfer, `stall_timeout_s` for the next byte of it. `memory_limit_bytes` is for
         one artifact: up to `at_once` of them are in transfer, a quarter of these from one host. `on_begin` is told
-        when a fetch has its place and begins. `address_of` tells where a worker's results are, if that is known."""
+        when a fetch has its place and begins. `address_of` tells where a worker's results are: nothing is fetched from
+        elsewhere, and nothing while that is not known."""
         self.counters: Counter[str] = Counter()
         self._folder = spool_folder
         self._budget = budget
@@ -77,8 +79,7 @@ class ArtifactFetcher:
         self._memory_limit_bytes = memory_limit_bytes
         self._places = Places(at_once, limit_per_host=max(1, at_once // 4))
         self._headers = {"Accept-Encoding": "identity"}
-        if token is not None:
-            self._headers["Authorization"] = f"Bearer {token}"
+        self._authorize = authorize
         self._tls = ssl
         self._on_begin = on_begin
         self._address_of = address_of
@@ -93,7 +94,9 @@ class ArtifactFetcher:
     async def start(self) -> None:
         """Empties the folder of what an earlier process left, and is ready to fetch."""
         await in_thread(lambda: prepare_folder(self._folder))
-        self._client = HttpClient(headers=self._headers, stall_timeout_s=self._stall_timeout_s, ssl=self._tls)
+        self._client = HttpClient(
+            headers=self._headers, stall_timeout_s=self._stall_timeout_s, ssl=self._tls, authorize=self._authorize
+        )
 
     async def close(self) -> None:
         """Closes all connections; fetches must have ended. What was fetched stays until it is released."""
@@ -145,8 +148,10 @@ class ArtifactFetcher:
         """Only the address under which the worker registered: the token goes with the request, and nowhere else."""
         address = self._address_of(worker_id)
         try:
+            if not address:
+                raise ValueError("its worker is not registered, or with no address")
             origin, target = split_address(url)
-            registered = split_address(address)[0] if address else origin
+            registered = split_address(address)[0]
         except ValueError as error:
             raise FetchError(FetchFailure.REFUSED_URL, str(error)) from error
         if origin != registered:

@@ -3,7 +3,9 @@
 It knows how to lay out an artifact well and how to read one with bounded memory; it does not know what an artifact is.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+import os
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
@@ -11,6 +13,8 @@ from typing import Any, Final, Protocol, TypeAlias
 import pyarrow as _pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 import pyarrow.compute as _compute  # pyright: ignore[reportMissingTypeStubs]
 import pyarrow.parquet as _parquet  # pyright: ignore[reportMissingTypeStubs]
+
+from quarterdeck.crew.artifacts.footers import ColumnChunk, column_chunks, insist_pages
 
 _pa: Any = _pyarrow
 _pc: Any = _compute
@@ -38,11 +42,17 @@ _READ_BATCH_BYTES: Final = 4 * 1024 * 1024
 """Wide rows make smaller batches: reading holds two or three of them."""
 _UNFOLDING_ROWS: Final = 64
 """Rows read at once where a few bytes may stand for much text, however much."""
+_FOOTER_BYTES: Final = 64 * 1024 * 1024
+"""A footer takes a hundred bytes for each column of a row group."""
+_PAGE_BYTES: Final = 256 * 1024 * 1024
+"""What a page may take unpacked. A page has a megabyte, or one value that has more."""
+_SMALL_BYTES: Final = 8 * 1024
+"""Not looked at closely: as many bytes unpack to a page of the size that is allowed, at the most."""
+_READ_BUFFER_BYTES: Final = 1024 * 1024
 _DICTIONARY_BYTES: Final = 1024 * 1024
 """No dictionary grows larger; what comes then is written plainly."""
 _SAMPLE_ROWS: Final = 1000
 """So many texts show whether they repeat."""
-_READ_BUFFER_BYTES: Final = 1024 * 1024
 _THREADS_FROM_BYTES: Final = 1024 * 1024
 """A file below this size is decoded sooner by one thread than it is spread over several."""
 
@@ -216,10 +226,38 @@ class TimeRange:
 
 def read_footer(source: bytes | Path) -> Footer:
     """Raises `ValueError` when it is no Parquet file."""
+    with _told(), _opened(source) as handle:
+        found = _pq.ParquetFile(handle).metadata
+        return Footer(found.num_rows, found.metadata or {}, found)
+
+
+def read_batches(source: bytes | Path, footer: Footer, size_bytes: int) -> Iterator[RecordBatch]:
+    """One batch after the other, with memory for a few of them, whatever the size of the file. Raises `ValueError` for
+    what cannot be read, and for what is not as it should be: every offset, text and length was looked at in what is
+    given out, because who uses it does not look, and a bad one would end the process."""
+    with _told(), _opened(source) as handle:
+        chunks = _looked_at(source, size_bytes)
+        # Bytes in memory need no buffer, and none is made: a page may say that it has two gigabytes.
+        buffer_bytes = 0 if isinstance(source, bytes) else _READ_BUFFER_BYTES
+        # Not pre-buffered: pyarrow would then hold all that it will ever read.
+        file = _pq.ParquetFile(handle, metadata=footer.parsed, buffer_size=buffer_bytes, pre_buffer=False)
+        threads = size_bytes >= _THREADS_FROM_BYTES
+        most, rows = _batch_rows(footer), _unfolding_rows(footer, chunks)
+        batches = _valid(file.iter_batches(batch_size=min(most, rows), use_threads=threads))
+        yield from batches if most <= rows else _gathered(batches)
+
+
+def _valid(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
+    for batch in batches:
+        batch.validate(full=True)
+        yield batch
+
+
+@contextmanager
+def _told() -> Generator[None]:
+    """What pyarrow says of a file is a `ValueError`."""
     try:
-        with _opened(source) as handle:
-            found = _pq.ParquetFile(handle).metadata
-            return Footer(found.num_rows, found.metadata or {}, found)
+        yield
     except _pa.ArrowException as error:
         raise ValueError(str(error)) from error
     except OSError as error:
@@ -228,29 +266,44 @@ def read_footer(source: bytes | Path) -> Footer:
         raise ValueError(str(error)) from error
 
 
-def read_batches(source: bytes | Path, footer: Footer, size_bytes: int) -> Iterator[RecordBatch]:
-    """One batch after the other, with memory for a few of them, whatever the size of the file."""
-    with _opened(source) as handle:
-        # Not pre-buffered: pyarrow would then hold all that it will ever read.
-        file = _pq.ParquetFile(handle, metadata=footer.parsed, buffer_size=_READ_BUFFER_BYTES, pre_buffer=False)
-        threads = size_bytes >= _THREADS_FROM_BYTES
-        most, rows = _batch_rows(footer), _unfolding_rows(footer)
-        batches = file.iter_batches(batch_size=min(most, rows), use_threads=threads)
-        yield from batches if most <= rows else _gathered(batches)
-
-
-def _unfolding_rows(footer: Footer) -> int:
+def _unfolding_rows(footer: Footer, chunks: list[ColumnChunk] | None) -> int:
     """As many rows as texts may be in, at their largest: a dictionary holds a text once, however many rows have it, so
-    rows may be much larger than the file says. No text is larger than all of its column."""
-    groups = [footer.parsed.row_group(at) for at in range(footer.parsed.num_row_groups)]
-    largest = 0
-    for group in groups:
-        for column in (group.column(at) for at in range(group.num_columns)):
-            if column.physical_type == "BYTE_ARRAY" and column.has_dictionary_page:
-                if column.num_values > group.num_rows:  # lists of texts: a row may have any number
-                    return _UNFOLDING_ROWS
-                largest = max(largest, min(column.total_uncompressed_size, _DICTIONARY_BYTES))
-    return _UNFOLDING_ROWS * _DICTIONARY_BYTES // max(1, largest)
+    rows may be much larger than the file says. No text is larger than all of its column, or than all of its group."""
+    if chunks is None:
+        schema = footer.parsed.schema
+        texts = [column for column in map(schema.column, range(len(schema))) if column.physical_type == "BYTE_ARRAY"]
+        if any(column.max_repetition_level for column in texts):  # in a list, one row may have any number of them
+            return _UNFOLDING_ROWS
+        groups = (footer.parsed.row_group(at) for at in range(footer.parsed.num_row_groups))
+        return _rows_of_text(max((group.total_byte_size for group in groups), default=0) if texts else 0)
+    folded = [chunk for chunk in chunks if chunk.is_text and chunk.dictionary_offset is not None]
+    if any(chunk.values > chunk.rows for chunk in folded):
+        return _UNFOLDING_ROWS
+    return _rows_of_text(max((chunk.uncompressed_bytes for chunk in folded), default=0))
+
+
+def _rows_of_text(largest_bytes: int) -> int:
+    return _UNFOLDING_ROWS * _DICTIONARY_BYTES // max(1, min(largest_bytes, _DICTIONARY_BYTES))
+
+
+def _looked_at(source: bytes | Path, size_bytes: int) -> list[ColumnChunk] | None:
+    """What a file says of its columns, after a look at their pages; None of one that is small: to look takes longer
+    than to read it."""
+    if isinstance(source, bytes):
+        if size_bytes <= _SMALL_BYTES:
+            return None
+        return _checked_chunks(lambda at, length: source[at : at + length], len(source))
+    with source.open("rb") as file:
+        return _checked_chunks(lambda at, length: os.pread(file.fileno(), length, at), source.stat().st_size)
+
+
+def _checked_chunks(read: Callable[[int, int], bytes], size_bytes: int) -> list[ColumnChunk]:
+    length = int.from_bytes(read(size_bytes - 8, 4), "little")
+    if length > min(_FOOTER_BYTES, size_bytes - 12):
+        raise ValueError(f"its footer has {length:,} bytes")
+    chunks = column_chunks(read(size_bytes - 8 - length, length))
+    insist_pages(chunks, read, size_bytes - 8 - length, _PAGE_BYTES)
+    return chunks
 
 
 def _gathered(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:

@@ -4,7 +4,10 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import suppress
+from functools import partial
 from typing import TypeVar
+
+from quarterdeck.core.tracebacks import with_empty_frames
 
 T = TypeVar("T")
 
@@ -17,8 +20,8 @@ async def in_thread(
     """Runs it in a thread, of this pool if there is one. Canceled, it waits for the function to end before it passes
     the cancel on: whoever cleans up then knows that no thread still uses what is cleaned up. A result that comes too
     late is lost, so a function that acquires something keeps it where the one who cleans up finds it. `on_cancel` may
-    tell the function to end soon."""
-    running = asyncio.get_running_loop().run_in_executor(pool, function)
+    tell the function to end soon. What it raises holds nothing of what the function had in hand."""
+    running = asyncio.get_running_loop().run_in_executor(pool, partial(with_empty_frames, function))
     try:
         return await asyncio.shield(running)
     except asyncio.CancelledError:
@@ -30,3 +33,5 @@ async def in_thread(
         if not running.cancelled():
             running.exception()  # seen: what was canceled may fail, and nobody waits to hear of it
         raise
+    finally:
+        del running  # it has the error, whose traceback has this frame: only the garbage collector would end that

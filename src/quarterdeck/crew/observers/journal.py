@@ -5,10 +5,13 @@ Every line about a query has its `query_id`, every line about a work its `work_i
 they see every step and change nothing.
 """
 
+from collections.abc import Collection
+
+from quarterdeck.core.errors import ErrorCode
 from quarterdeck.core.workcoord import messages as m
 from quarterdeck.core.workcoord.coordinator import effects as cef
 from quarterdeck.core.workcoord.coordinator import events as cev
-from quarterdeck.core.workcoord.model import AttemptId
+from quarterdeck.core.workcoord.model import AttemptId, WorkKey
 from quarterdeck.core.workcoord.worker import effects as wef
 from quarterdeck.core.workcoord.worker import events as wev
 from quarterdeck.telemetry.logs import get_logger
@@ -27,7 +30,11 @@ def log_trouble(peer: str, what: str) -> None:
 
 class CoordinatorJournal:
     def stepped(self, event: cev.Event, effects: list[cef.Effect]) -> None:
+        moved: Collection[WorkKey] = ()
         match event:
+            case cev.MessageReceived(session_id, m.WorkReturned(attempt)) if cef.ReportRecall(attempt) in effects:
+                moved = (attempt.key,)
+                _log.debug("work comes back that was recalled", **_of(attempt), session_id=session_id)
             case cev.MessageReceived(session_id, message):
                 self._heard(session_id, message)
             case cev.SessionOpened(session_id, register):
@@ -51,7 +58,7 @@ class CoordinatorJournal:
             case _:
                 pass
         for effect in effects:
-            self._done(effect)
+            self._done(effect, moved)
 
     def _heard(self, session_id: str, message: m.WorkerMessage) -> None:
         match message:
@@ -82,15 +89,17 @@ class CoordinatorJournal:
             case _:
                 pass
 
-    def _done(self, effect: cef.Effect) -> None:
+    def _done(self, effect: cef.Effect, moved: Collection[WorkKey]) -> None:
         match effect:
             case cef.SendToWorker(session_id, m.AssignWork() as assignment):
-                again = assignment.number > 1
+                again = assignment.number > 1 and assignment.spec.key not in moved
                 (_log.info if again else _log.debug)(
                     "work assigned again" if again else "work assigned",
                     **_of(assignment.attempt),
                     session_id=session_id,
                 )
+            case cef.SendToWorker(session_id, m.RecallWork(attempt)):
+                _log.debug("work recalled: another worker could begin it", **_of(attempt), session_id=session_id)
             case cef.DeliverResult(attempt):
                 _log.debug("result delivered", **_of(attempt))
             case cef.WarnOfSilence(session_id, worker_id, silent_s):
@@ -101,7 +110,8 @@ class CoordinatorJournal:
                 _log.info("session closed", session_id=session_id, reason=reason, detail=detail)
             case cef.EndQuery(query_id, outcome, error):
                 why = {} if error is None else {"code": error.code, "reason": error.message}
-                _log.info("query ended", query_id=query_id, outcome=outcome, **why)
+                alarming = error is not None and error.code == ErrorCode.QUARANTINED
+                (_log.warning if alarming else _log.info)("query ended", query_id=query_id, outcome=outcome, **why)
             case cef.RefuseWork(key, reason):
                 _log.warning("work refused", query_id=key.query_id, work_id=key.work_id, reason=reason)
             case _:

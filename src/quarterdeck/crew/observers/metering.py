@@ -261,8 +261,8 @@ class WorkerMeter:
         self._machine = machine
         self._clock = clock
         self._now = 0.0
-        self._accepted_at: dict[AttemptId, float] = {}
-        """Of attempts that wait for a slot."""
+        self._waiting_since: dict[AttemptId, float] = {}
+        """Of attempts that wait for a place."""
         self._running: dict[AttemptId, tuple[WorkKind, float]] = {}
         self._stopping: dict[AttemptId, float] = {}
         self._kept: dict[AttemptId, RemovalReason | None] = {}
@@ -274,6 +274,8 @@ class WorkerMeter:
     def stepped(self, event: wev.Event, effects: list[wef.Effect]) -> None:
         now = self._now = max(self._now, self._clock.now())
         match event:
+            case wev.MessageReceived(_, m.AssignWork() as assignment):
+                self._waiting_since[assignment.attempt] = now
             case wev.ExecutionSucceeded(attempt):
                 self._ran(attempt, cef.Outcome.SUCCEEDED, now)
                 self._kept[attempt] = None
@@ -292,17 +294,15 @@ class WorkerMeter:
                 pass
         for effect in effects:
             self._done(effect, event, effects, now)
-        if len(self._accepted_at) > self._machine.queued:
+        if len(self._waiting_since) > self._machine.queued:
             self._forget_orphans()
         self._protocol_errors = self._machine.counters.get("protocol_errors", 0)
 
     def _done(self, effect: wef.Effect, event: wev.Event, effects: list[wef.Effect], now: float) -> None:
         match effect:
-            case wef.SendToCoordinator(_, m.WorkAccepted(attempt)):
-                self._accepted_at[attempt] = now
             case wef.StartExecution(attempt, spec):
                 self._running[attempt] = (spec.kind, now)
-                waited_s = now - self._accepted_at.pop(attempt)
+                waited_s = now - self._waiting_since.pop(attempt)
                 self._metrics.execution.task_wait.observe(waited_s, _of(attempt))
             case wef.StopExecution(attempt):
                 self._stopping[attempt] = now
@@ -325,11 +325,11 @@ class WorkerMeter:
         self._metrics.execution.task_runtime[kind, outcome].observe(now - since, _of(attempt))
 
     def _forget_orphans(self) -> None:
-        """What waited for a slot and no longer does was returned, canceled, or lost its session; nobody is told of the
-        last."""
+        """What waited for a place and no longer does was rejected, returned, canceled, or lost its session; nobody is
+        told of the last."""
         there = {attempt.attempt_id for attempt in self._machine.attempts()}
-        for attempt in [attempt for attempt in self._accepted_at if attempt not in there]:
-            del self._accepted_at[attempt]
+        for attempt in [attempt for attempt in self._waiting_since if attempt not in there]:
+            del self._waiting_since[attempt]
 
     def _opened(self, registered: m.Registered, now: float) -> None:
         self._sessions[registered.session_id] = registered.coordinator_id

@@ -28,6 +28,7 @@ class QuerySummary:
     works: int = 0
     delivered: int = 0
     attempts: int = 0
+    """Without those that were taken back before they had begun."""
     by_worker: Counter[WorkerId] = field(default_factory=Counter[WorkerId])
     """How many of its results came from whom."""
     rows: int = 0
@@ -91,6 +92,8 @@ class Summaries:
                 summary = self._running.get(assignment.spec.key.query_id)
                 if summary is not None:
                     summary.attempts += 1
+            case ef.ReportRecall(attempt):
+                self._running[attempt.key.query_id].attempts -= 1
             case ef.FetchArtifact(attempt, worker_id, artifact):
                 self._artifacts[attempt] = (worker_id, artifact)
             case ef.CancelFetch(attempt) | ef.DropResult(attempt):

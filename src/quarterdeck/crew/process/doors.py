@@ -24,8 +24,12 @@ from quarterdeck.crew.observers.journal import log_trouble
 from quarterdeck.crew.process.guard import Guard
 from quarterdeck.crew.process.lifecycle import StopSignals, end_task, stop_if_broken
 from quarterdeck.crew.process.pages import application
+from quarterdeck.http.connection import HttpLimits
 from quarterdeck.http.monitor import MonitorSources
 from quarterdeck.http.server import HttpServer
+from quarterdeck.http.stalls import StallFigures, StallWatch, Watched
+from quarterdeck.security.credentials import NotShownError
+from quarterdeck.security.local_processes import ANNOUNCE_S
 from quarterdeck.telemetry.logs import get_logger
 from quarterdeck.telemetry.metrics import Rejection
 
@@ -56,9 +60,11 @@ class Peers:
 class Doors:
     """What is opened is closed with the stack that it is given."""
 
-    def __init__(self, guard: Guard) -> None:
+    def __init__(self, guard: Guard, limits: HttpLimits | None = None) -> None:
         self._guard = guard
+        self._limits = limits
         self._rejected_requests = 0
+        self._stalls = StallWatch()
         self.http: HttpServer | None = None
         self.control: ControlServer | None = None
 
@@ -71,10 +77,16 @@ class Doors:
         *,
         routers: Iterable[APIRouter] = (),
         raw: dict[str, ASGIApp] | None = None,
+        reading_prefixes: tuple[str, ...] = (),
     ) -> HttpServer:
-        app = application(title, sources, self._guard, routers=routers, raw=raw, on_rejected=self._reject)
-        http = self.http = HttpServer(app, *address, self._guard.server_context)
+        """`reading_prefixes` are where paths begin that only read: on loopback they need no token."""
+        rules = self._guard.rules(address[0], reading_prefixes)
+        app = application(title, sources, rules, routers=routers, raw=raw, on_rejected=self._reject)
+        stack.enter_context(self._stalls)
+        watched = Watched(app, tuple(raw or ()))
+        http = self.http = HttpServer(watched, *address, self._guard.server_context, self._limits)
         await http.start()
+        self._announce(stack, address[0], http.port)
         stack.push_async_callback(http.stop, _CLOSE_S)
         return http
 
@@ -84,6 +96,7 @@ class Doors:
         server = ControlServer(serve, tls=self._guard.tls, admits=self._guard.admits)
         self.control = server
         await server.start(*address)
+        self._announce(stack, address[0], server.port)
         stack.push_async_callback(server.stop)
         return server
 
@@ -100,8 +113,8 @@ class Doors:
         discoveries = peers.discoveries()
         if not discoveries:
             return
-        identity = Identity(name, self._guard.authorization)
-        dialer = GrpcDialer(identity, credentials=channel_credentials(self._guard.tls))
+        self._guard.check_dialling(split_address(address) for address in (*peers.addresses, *filter(None, [peers.dns])))
+        dialer = GrpcDialer(Identity(name, self._shown_to), credentials=channel_credentials(self._guard.tls))
         stack.push_async_callback(dialer.close)
 
         async def connect(address: str) -> None:
@@ -121,15 +134,41 @@ class Doors:
         following.add_done_callback(lambda done: stop_if_broken(done, signals))
         stack.push_async_callback(end_task, following)
 
+    def _announce(self, stack: AsyncExitStack, host: str, port: int) -> None:
+        self._guard.announce([(host, port)])
+        stack.callback(self._guard.withdraw, [(host, port)])
+        announcing = asyncio.create_task(self._keep_announced(host, port), name=f"announce port {port}")
+        stack.push_async_callback(end_task, announcing)
+
+    async def _keep_announced(self, host: str, port: int) -> None:
+        while True:
+            await asyncio.sleep(ANNOUNCE_S)
+            await asyncio.to_thread(self._guard.announce, [(host, port)], again=True)
+
+    def _shown_to(self, address: str) -> str | None:
+        """What goes with a call of a control port."""
+        try:
+            host, port = split_address(address)
+            return self._guard.credentials.authorization_for(host, port, encrypted=self._guard.tls is not None)
+        except NotShownError as error:
+            raise LinkClosedError(error.message) from error
+
     def rejections(self) -> Mapping[Rejection, int]:
         control = self.control.counters if self.control is not None else Counter[str]()
         return {
             Rejection.HTTP_TOKEN: self._rejected_requests,
             Rejection.HTTP_HANDSHAKE: 0 if self.http is None else self.http.failed_handshakes,
+            Rejection.HTTP_CONNECTIONS: 0 if self.http is None else self.http.room.table.refused,
+            Rejection.HTTP_BODIES: 0 if self.http is None else self.http.room.bodies.refused,
+            Rejection.HTTP_SLOW: 0 if self.http is None else self.http.room.slow,
             Rejection.CONTROL_HANDSHAKE: 0 if self.control is None else self.control.failed_handshakes,
             Rejection.CONTROL_TOKEN: control["wrong_token"],
             Rejection.CONTROL_PROTOCOL: control["wrong_protocol"],
         }
+
+    def stalls(self) -> Mapping[str, StallFigures]:
+        """By route: how often and how long the event loop stood still."""
+        return self._stalls.figures
 
     def _reject(self) -> None:
         self._rejected_requests += 1

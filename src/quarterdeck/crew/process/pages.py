@@ -6,28 +6,29 @@ from fastapi import APIRouter, FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from quarterdeck import __version__
-from quarterdeck.crew.process.guard import Guard
 from quarterdeck.http.body_limit import BodyLimit
 from quarterdeck.http.errors import add_error_handlers
+from quarterdeck.http.gate import Gate, GateRules
 from quarterdeck.http.monitor import MonitorSources, monitor_router
 
 
 def application(
     title: str,
     sources: MonitorSources,
-    guard: Guard,
+    rules: GateRules,
     *,
     routers: Iterable[APIRouter] = (),
     raw: "dict[str, ASGIApp] | None" = None,
     on_rejected: Callable[[], None],
 ) -> ASGIApp:
-    """`raw` are applications without a framework, by the prefix of their paths: they are asked first."""
+    """`raw` are applications without a framework, by the prefix of their paths: they are asked first. `rules` say who
+    may ask what."""
     app = FastAPI(title=title, version=__version__)
     app.include_router(monitor_router(sources))
     for router in routers:
         app.include_router(router)
     add_error_handlers(app)
-    return guard.protect(BodyLimit(_by_prefix(raw, app) if raw else app), on_rejected)
+    return Gate(BodyLimit(_by_prefix(raw, app) if raw else app), rules, on_rejected)
 
 
 def _by_prefix(raw: dict[str, ASGIApp], otherwise: ASGIApp) -> ASGIApp:

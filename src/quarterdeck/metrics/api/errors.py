@@ -48,8 +48,10 @@ _ANSWERS: Final[Mapping[ErrorCode, tuple[int, str]]] = MappingProxyType(
         ErrorCode.INVALID_ARGUMENT: (400, "bad_data"),
         ErrorCode.NOT_FOUND: (404, "not_found"),
         ErrorCode.UNAUTHENTICATED: (401, "unauthenticated"),  # ours: Prometheus has no type for it
+        ErrorCode.PERMISSION_DENIED: (403, "forbidden"),  # ours, too
         ErrorCode.NO_WORKER: (503, "unavailable"),
         ErrorCode.ATTEMPTS_EXHAUSTED: (503, "unavailable"),
+        ErrorCode.QUARANTINED: (422, "execution"),
         ErrorCode.WORK_FAILED: (422, "execution"),
         ErrorCode.DEADLINE_EXCEEDED: (503, "timeout"),
         ErrorCode.CANCELED: (499, "canceled"),

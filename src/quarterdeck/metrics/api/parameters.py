@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 from quarterdeck.metrics.api.errors import BadRequest, invalid_parameter
-from quarterdeck.metrics.api.form import Form, choice, count_of, first, limit_of, read, time_ms_of
+from quarterdeck.metrics.api.form import Form, choice, count_of, first, limit_of, read, short, time_ms_of
 from quarterdeck.metrics.api.label_names import parse_label_name
 from quarterdeck.metrics.api.selectors import Matchers, parse_selectors
 from quarterdeck.metrics.api.times import MAX_TIME_MS, MIN_TIME_MS, parse_length_ms, parse_time_ms
@@ -166,7 +166,7 @@ def conditions_of(form: Form, limit: int = 0) -> Conditions:
     """How a query is to be run."""
     timeout_ms = read(form, "timeout", parse_length_ms) if first(form, "timeout") else None
     lookback_ms = None
-    if text := first(form, "lookback_delta"):
+    if text := short(form, "lookback_delta"):
         try:
             lookback_ms = parse_length_ms(text)
         except ValueError as error:

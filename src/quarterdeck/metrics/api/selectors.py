@@ -11,16 +11,34 @@ from quarterdeck.metrics.promql.syntax.tokens import Kind
 
 Matchers: TypeAlias = tuple[Matcher, ...]
 
+MAX_SELECTORS: Final = 256
+"""Of a request. Each is compared with every segment, and goes to every worker."""
+MAX_MATCHERS: Final = 1_000
+"""Of all selectors together."""
+MAX_CHARACTERS: Final = 128 * 1024
+"""Of all selectors together, as of a query."""
+_MOST: Final = (
+    f"at most {MAX_SELECTORS} selectors with {MAX_MATCHERS:,} matchers and {MAX_CHARACTERS:,} characters are allowed: "
+    "ask in several requests, or with a regular expression"
+)
+
 ALL_EMPTY: Final = "match[] must contain at least one non-empty matcher"
 
 
 def parse_selectors(texts: Sequence[str]) -> tuple[Matchers, ...]:
-    """The matchers of each; ParseError if one is no selector, ValueError if one would take series of any labels.
+    """The matchers of each; ParseError if one is no selector, ValueError if one would take series of any labels, or
+    there are too many.
 
     >>> [matcher.value for matcher in parse_selectors(['up{job="a"}'])[0]]
     ['a', 'up']
     """
+    if len(texts) > MAX_SELECTORS:
+        raise ValueError(f"there are {len(texts)} selectors, and {_MOST}")
+    if sum(map(len, texts)) > MAX_CHARACTERS:
+        raise ValueError(f"the selectors have {sum(map(len, texts)):,} characters, and {_MOST}")
     found = tuple(_parse_selector(text) for text in texts)
+    if sum(map(len, found)) > MAX_MATCHERS:
+        raise ValueError(f"the selectors have {sum(map(len, found)):,} matchers, and {_MOST}")
     for matchers in found:
         if all(accepts(matcher, "") for matcher in matchers):
             raise ValueError(ALL_EMPTY)

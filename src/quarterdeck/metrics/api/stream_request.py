@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from quarterdeck.metrics.api.errors import BadRequest, invalid_parameter
+from quarterdeck.metrics.api.form import MAX_VALUE_CHARACTERS
 from quarterdeck.metrics.api.json_text import json_bytes
 from quarterdeck.metrics.api.parameters import check_steps
 from quarterdeck.metrics.api.times import MAX_TIME_MS, MIN_TIME_MS, rfc_3339_ms
@@ -95,10 +96,11 @@ def parse_moment_ms(name: str, given: object, anchors: dict[str, int]) -> int:
     time_ms = None
     if isinstance(given, int | float) and not isinstance(given, bool):
         time_ms = math.floor(given) if math.isfinite(given) else None
-    elif isinstance(given, str):
+    elif isinstance(given, str) and len(given) <= MAX_VALUE_CHARACTERS:
         time_ms = int(given) if _WHOLE.fullmatch(given) else rfc_3339_ms(given)
         time_ms = _relative_ms(given, anchors) if time_ms is None else time_ms
     if time_ms is None or not MIN_TIME_MS <= time_ms <= MAX_TIME_MS:
+        given = given[:MAX_VALUE_CHARACTERS] if isinstance(given, str) else given
         shown = json_bytes(given if not isinstance(given, float) or math.isfinite(given) else str(given)).decode()
         raise invalid_parameter(name, f"cannot parse {shown[:100]} to a valid timestamp")
     return time_ms

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from quarterdeck.metrics.api.errors import BadRequest, invalid_parameter
 from quarterdeck.metrics.api.form import choice, limit_of
 from quarterdeck.metrics.api.parameters import Partial, SeriesParameters
-from quarterdeck.metrics.api.selectors import parse_selectors
+from quarterdeck.metrics.api.selectors import ALL_EMPTY, parse_selectors
 from quarterdeck.metrics.api.stream_request import parse_moment_ms
 from quarterdeck.metrics.api.times import MAX_TIME_MS, MIN_TIME_MS
 from quarterdeck.metrics.promql.errors import ParseError
@@ -45,8 +45,9 @@ def parse_tag_request(members: Mapping[str, object], now_ms: int, *, needs_tag: 
         selectors = parse_selectors([query] if query else [])
     except ParseError as error:
         raise invalid_parameter("q", error.reason) from None
-    except ValueError:
-        raise invalid_parameter("q", "it must contain at least one non-empty matcher") from None
+    except ValueError as error:
+        reason = "it must contain at least one non-empty matcher" if str(error) == ALL_EMPTY else str(error)
+        raise invalid_parameter("q", reason) from None
     form = {name: [str(members[name])] for name in ("limit", "partial") if name in members}
     partial = choice(form, "partial", Partial, Partial.DENY)
     return TagRequest(tag, SeriesParameters(selectors, start_ms, end_ms, limit_of(form), partial))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.stores.regular_files import NotRegularError
 
 _LINE_CHARACTERS: Final = 120
 _WHY_CHARACTERS: Final = 1000
@@ -58,6 +59,8 @@ def told_with(path: Path, why: str, next_step: str) -> Generator[None]:
         raise SourceError(
             f"{path} cannot be imported", "there is no such file", "check the spelling", ErrorCode.NOT_FOUND
         ) from error
+    except NotRegularError as error:
+        raise bad_file(path, error.strerror or str(error), "name a regular file") from error
     except IsADirectoryError as error:
         raise bad_file(path, "it is a folder", "name the files in it") from error
     except OSError as error:

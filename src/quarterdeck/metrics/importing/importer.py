@@ -1,8 +1,9 @@
 """`Importer`: a file's samples become segments in the lake and rows in the catalog, all of them or none.
 
-Segments are written first, under names made of what they are; the catalog learns of them in one transaction at the end.
-An import that breaks off leaves objects that nobody refers to, and the next try writes them again. The same content
-with the same options is imported once.
+Segments are staged first; the catalog learns of them in one transaction at the end; then they are published where
+people look for them (`publishing`). An import that breaks off leaves staged objects that nobody refers to, and that
+coordinators remove (`orphans`), or listed ones that they publish. The same content with the same options is imported
+once.
 """
 
 import asyncio
@@ -10,21 +11,33 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
+from secrets import token_hex
 from typing import Final
-from urllib.parse import quote
 
 import xxhash
 
-from quarterdeck.metrics.catalog import ImportRecord, NewSegment, find_import, record_import, segment_url
+from quarterdeck.metrics.catalog import (
+    ImportRecord,
+    NewSegment,
+    find_import,
+    listed_among,
+    mark_published,
+    record_import,
+    segment_url,
+)
 from quarterdeck.metrics.importing.assembly import Assembly, Piece
 from quarterdeck.metrics.importing.batches import MetricMetadata, SampleReader
-from quarterdeck.metrics.importing.errors import told_with
+from quarterdeck.metrics.importing.errors import SourceError, told_with
+from quarterdeck.metrics.places import folder_of, place_of, staged
+from quarterdeck.metrics.publishing import publish
 from quarterdeck.metrics.segments.file import CHECKSUM_PREFIX, checksum_of
 from quarterdeck.metrics.segments.label_index import LabelIndex
 from quarterdeck.metrics.segments.layout import segment_bytes
 from quarterdeck.stores.database.sql import SqlDatabase
 from quarterdeck.stores.objects import ObjectStores
+from quarterdeck.stores.regular_files import open_regular
 
 _CHUNK_BYTES: Final = 4 * 1024 * 1024
 _PUTS_AT_ONCE: Final = 4
@@ -37,6 +50,8 @@ class Lake:
     database: SqlDatabase
     objects: ObjectStores
     url: str
+    orphan_grace_s: float = 0.0
+    """After which what an import has staged may be removed, if the catalog does not list it; 0 is never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +128,9 @@ class _Import:
         self._assembly = Assembly(shard_count)
         self._segments: list[NewSegment] = []
         self._samples = 0
+        self._folder = folder_of(tenant, import_id)
+        self._run = token_hex(4)
+        self._began_s = time.monotonic()
 
     async def run(self, again: bool) -> Imported:
         reader = self._source.open()
@@ -127,7 +145,7 @@ class _Import:
         record = ImportRecord(
             self._import_id,
             self._tenant,
-            str(self._source.path),
+            _shown(self._source.path),
             self._fingerprint,
             self._samples,
             self._assembly.series,
@@ -135,18 +153,38 @@ class _Import:
         )
         metadata: dict[str, MetricMetadata] = dict(reader.metadata)
         segments = tuple(self._segments)
+        self._check_time()
         recorded = self._lake.database.run(
             lambda connection: record_import(connection, record, segments, metadata, replace=again)
         )
         if recorded.was_there:
             return Imported(recorded.record, 0, 0, 0, was_there=True)
-        for place in recorded.gone:
-            await self._lake.objects.delete(segment_url(self._lake.url, place))
+        await self._publish([segment.place for segment in segments])
         size_bytes = sum(segment.size_bytes for segment in segments)
         return Imported(record, len(segments), size_bytes, self._assembly.duplicates, was_there=False)
 
+    async def _publish(self, places: Sequence[str]) -> None:
+        database = self._lake.database
+
+        async def listed(asked: Sequence[str]) -> set[str]:
+            return database.read(lambda connection: listed_among(connection, asked))
+
+        await publish(self._lake.objects, self._lake.url, self._folder, places, listed)
+        database.run(lambda connection: mark_published(connection, places))
+
+    def _check_time(self) -> None:
+        """Half of the grace time, so that clocks may differ: what was staged first is still there then."""
+        limit_s = self._lake.orphan_grace_s / 2
+        if limit_s and time.monotonic() - self._began_s > limit_s:
+            raise SourceError(
+                f"{_shown(self._source.path)} was not imported",
+                f"it took longer than half of orphan_grace_s, {limit_s:g} s; what it has written may be removed soon",
+                "raise orphan_grace_s, here and for the coordinators, or import it in parts",
+            )
+
     async def _write(self, reader: SampleReader) -> None:
         self._tell(reader, "sorting")
+        self._check_time()
         waiting: list[tuple[str, bytes]] = []
         for piece in self._assembly.take():
             waiting.append(self._segment(piece))
@@ -160,8 +198,9 @@ class _Import:
         block = piece.block
         data = segment_bytes(block)
         checksum = checksum_of(data)
-        name = f"{len(self._segments):05d}-{checksum.removeprefix(CHECKSUM_PREFIX)[:16]}.parquet"
-        place = f"{_folder_of(self._tenant)}/{self._import_id[:16]}/{name}"
+        final = place_of(self._folder, len(self._segments), checksum.removeprefix(CHECKSUM_PREFIX), self._run)
+        place = staged(final)
+        assert place is not None, f"{final} has the name of a run"
         counts: list[int] = (block.offsets[1:] - block.offsets[:-1]).tolist()
         self._segments.append(
             NewSegment(
@@ -191,16 +230,20 @@ class _Import:
         self._on_progress(Progress(reader.read_bytes, reader.size_bytes, self._samples, len(self._segments), step))
 
 
-def _folder_of(tenant: str) -> str:
-    """A name for a folder, which `.` and `..` are not."""
-    return quote(tenant, safe="").replace(".", "%2E")
+def _shown(path: Path) -> str:
+    """A name that is no UTF-8 is escaped: the catalog takes text only."""
+    return str(path).encode(errors="backslashreplace").decode()
+
+
+def _opened(path: Path) -> FileIO:
+    return os.fdopen(open_regular(path), "rb", buffering=0)
 
 
 def _fingerprint(source: Source, shard_count: int | None, on_progress: Callable[[Progress], None]) -> str:
     """Of the content and of how it is read."""
     hasher = xxhash.xxh3_128(f"{source.options}\0{shard_count}\0".encode())
     read_bytes = 0
-    with told_with(source.path, "it cannot be read", "check the file"), source.path.open("rb", buffering=0) as file:
+    with told_with(source.path, "it cannot be read", "check the file"), _opened(source.path) as file:
         size_bytes = os.fstat(file.fileno()).st_size
         while chunk := file.read(_CHUNK_BYTES):
             hasher.update(chunk)

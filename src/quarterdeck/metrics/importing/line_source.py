@@ -1,5 +1,6 @@
 """A text file, maybe compressed, as pieces of a few MiB that hold whole lines."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -8,6 +9,7 @@ from typing import Any, Final, NamedTuple, Self
 import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 
 from quarterdeck.metrics.importing.errors import Malformed, told_with
+from quarterdeck.stores.regular_files import open_regular, stat_regular
 
 _arrow: Final[Any] = pyarrow
 
@@ -35,6 +37,7 @@ class LineSource:
         self._path: Final = path
         self._codec: Final = _codec_of(path)
         with told_with(path, "it cannot be opened", "check the file"):
+            stat_regular(path)
             self._file: Final = _arrow.OSFile(str(path))
             self._stream: Any = self._file
             if self._codec is not None:
@@ -91,6 +94,6 @@ def unfinished(tail: bytes) -> Malformed:
 def _codec_of(path: Path) -> str | None:
     if path.suffix in _BY_SUFFIX:
         return _BY_SUFFIX[path.suffix]
-    with told_with(path, "it cannot be opened", "check the file"), path.open("rb") as file:
+    with told_with(path, "it cannot be opened", "check the file"), os.fdopen(open_regular(path), "rb") as file:
         start = file.read(4)
     return next((codec for magic, codec in _BY_MAGIC.items() if start.startswith(magic)), None)

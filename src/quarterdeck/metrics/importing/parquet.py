@@ -32,6 +32,7 @@ from quarterdeck.metrics.importing.row_series import series_of
 from quarterdeck.metrics.importing.series_table import Places
 from quarterdeck.metrics.importing.table_schema import check_schema
 from quarterdeck.metrics.promql.labels import METRIC_NAME
+from quarterdeck.stores.regular_files import stat_regular
 
 _arrow: Final[Any] = pyarrow
 _parquet: Final[Any] = parquet
@@ -55,7 +56,7 @@ class ParquetReader:
         self._mapping: Final = mapping
         self._fixed: Final[Pairs] = [] if mapping.metric_name is None else [(METRIC_NAME, mapping.metric_name)]
         with _told(path):
-            self._size_bytes: Final = path.stat().st_size
+            self._size_bytes: Final = stat_regular(path).st_size
             with _arrow.OSFile(str(path)) as handle:
                 file = _parquet.ParquetFile(handle)
                 self._footer: Final[Any] = file.metadata

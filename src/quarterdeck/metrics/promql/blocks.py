@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from quarterdeck.metrics.promql import labels as lb
 from quarterdeck.metrics.promql.labels import Labels
+from quarterdeck.metrics.promql.limits import PAIR_BYTES, ROW_BYTES
 
 F64: TypeAlias = NDArray[np.float64]
 I64: TypeAlias = NDArray[np.int64]
@@ -28,7 +29,7 @@ STALE_BITS: Final = 0x7FF0000000000002
 
 
 _MEASURED: Final = 64
-"""How many histograms of a block are measured, at least, if it has as many."""
+"""How many histograms of a block, or series of an axis, are measured, at least, if it has as many."""
 
 
 def is_stale(values: F64) -> Bool:
@@ -109,6 +110,12 @@ class Axis:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    @cached_property
+    def row_bytes(self) -> int:
+        """About what labels take that are made of a series' labels, without new text: a few stand for all."""
+        some = self.labels[:: max(1, len(self.labels) // _MEASURED)]
+        return max(ROW_BYTES, PAIR_BYTES * sum(map(len, some)) // max(1, len(some)))
 
     @cached_property
     def without_names(self) -> "Axis":

@@ -3,7 +3,7 @@
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from quarterdeck.metrics.promql.errors import LimitExceeded
 
@@ -33,6 +33,37 @@ class Limits:
 
 ROW_BYTES: Final = 400
 """About what labels take that a query makes up for one series: measured with five of them."""
+PAIR_BYTES: Final = 80
+"""What each further label takes, without its text."""
+LABEL_CHARACTERS: Final = 65_536
+"""The most that a query may make a label's value of. Names and addresses have hundreds at most; with a template, each
+function of a chain can double what the one before it has made."""
+
+
+def check_label(characters: int, function: str) -> None:
+    """Refuse a label's value of so many characters before it is made."""
+    if characters > LABEL_CHARACTERS:
+        raise LimitExceeded(
+            f"a label's value that {function}() makes would have {characters:,} characters and may have "
+            f"{LABEL_CHARACTERS:,}",
+            "make shorter labels",
+        )
+
+
+_SPARE_BYTES: Final = 16 << 20
+"""What a query keeps of the shared memory though it does not need it now: the next block will."""
+
+
+class Share(Protocol):
+    """What one query has of the memory that all of them share."""
+
+    def draw(self, total_bytes: int) -> int:
+        """Ask for this much altogether; what is granted is at least that. Raises `LimitExceeded`."""
+        ...
+
+    def give_back(self, total_bytes: int) -> int:
+        """Need no more than this from now on; what is still granted."""
+        ...
 
 
 class Memory:
@@ -42,11 +73,14 @@ class Memory:
     before they start.
     """
 
-    def __init__(self, limit_bytes: int) -> None:
+    def __init__(self, limit_bytes: int, share: Share | None = None) -> None:
+        """`limit_bytes` is for this query alone; without a share there is no other limit."""
         self.limit_bytes: Final = limit_bytes
         self.held_bytes: int = 0
         self.peak_bytes: int = 0
         self._lent_bytes: int = 0
+        self._share: Final = share
+        self._granted_bytes: int = limit_bytes if share is None else share.give_back(0)
 
     def hold(self, size_bytes: int) -> None:
         """Take memory until it is released; a negative size releases."""
@@ -71,6 +105,8 @@ class Memory:
         finally:
             self.hold(-self._lent_bytes)
             self._lent_bytes = before
+            if self._share is not None and self._granted_bytes > self.held_bytes + _SPARE_BYTES:
+                self._granted_bytes = self._share.give_back(self.held_bytes)
 
     def need(self, size_bytes: int) -> None:
         """Say what the next step is going to take, before it takes it."""
@@ -81,6 +117,8 @@ class Memory:
                 f"it needs {_mib(total)} of memory and the limit of a query is {_mib(self.limit_bytes)}",
                 "ask for fewer series, a shorter range or a longer step, or raise the limit",
             )
+        if total > self._granted_bytes and self._share is not None:
+            self._granted_bytes = self._share.draw(total)
 
 
 def _mib(size_bytes: int) -> str:

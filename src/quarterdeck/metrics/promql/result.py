@@ -7,6 +7,7 @@ import numpy as np
 
 from quarterdeck.metrics.promql.blocks import F64, Objects, SeriesBlock
 from quarterdeck.metrics.promql.labels import Labels
+from quarterdeck.metrics.promql.limits import ROW_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,17 @@ class Result:
     value: Value
     warnings: tuple[str, ...] = ()
     infos: tuple[str, ...] = ()
+
+    @property
+    def size_bytes(self) -> int:
+        """About what the value takes."""
+        match self.value:
+            case SeriesBlock() as block:
+                return block.size_bytes + len(block.axis) * ROW_BYTES
+            case Vector() as vector:
+                return len(vector.labels) * (ROW_BYTES + vector.values.itemsize)
+            case _:
+                return 0
 
 
 def limited(result: Result, limit: int, warning: str) -> Result:

@@ -4,6 +4,7 @@ The checksum of the whole file is compared with the catalog's when it is first o
 read. Nothing is held open between reads; any thread may read.
 """
 
+import os
 from collections.abc import Generator, Hashable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from quarterdeck.metrics.promql.series_index import SeriesIndex
 from quarterdeck.metrics.promql.syntax.ast import Matcher, MatchOp
 from quarterdeck.metrics.segments.label_text import labels_of
 from quarterdeck.metrics.segments.layout import HISTOGRAM, LABELS, METRIC, TIMESTAMP, VALUE, has_histograms
+from quarterdeck.stores.regular_files import open_regular
 
 _arrow: Final = cast("Any", pyarrow)
 _parquet: Final = cast("Any", parquet)
@@ -184,7 +186,7 @@ def checksum_of(data: bytes) -> str:
 def _verify(path: Path, url: str, checksum: str) -> None:
     hasher = xxhash.xxh3_128()
     try:
-        with path.open("rb", buffering=0) as file:
+        with os.fdopen(open_regular(path), "rb", buffering=0) as file:
             while chunk := file.read(_CHUNK_BYTES):
                 hasher.update(chunk)
     except OSError as error:

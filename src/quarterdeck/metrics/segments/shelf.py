@@ -63,6 +63,12 @@ class Shelf:
                 self._put(key, found, size_bytes)
         return found, False
 
+    def clear(self) -> None:
+        """Lets go of everything: memory is short."""
+        with self._lock:
+            self._kept.clear()
+            self.used_bytes = 0
+
     def _put(self, key: Hashable, value: Sized, size_bytes: int) -> None:
         before = self._kept.pop(key, None)
         if before is not None:

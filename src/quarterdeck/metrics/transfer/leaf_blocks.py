@@ -8,7 +8,8 @@ that has any. For a small answer this is waited for, because to a small artifact
 others; a larger one has them whenever there may be histograms.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn, Protocol
 
@@ -16,14 +17,17 @@ from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.metrics.arrow_arrays import Array, RecordBatch, pa
 from quarterdeck.metrics.promql.blocks import Axis
 from quarterdeck.metrics.promql.flow.leaf import LeafBlock
+from quarterdeck.metrics.promql.limits import Memory
 from quarterdeck.metrics.promql.notes import Notes
-from quarterdeck.metrics.promql.plan.leaves import BaseExpr
+from quarterdeck.metrics.promql.plan.leaves import BaseExpr, Merge
 from quarterdeck.metrics.transfer import rows as rw
 from quarterdeck.metrics.transfer.forms import form_of
 from quarterdeck.metrics.transfer.notes_text import Report, notes_as_json, notes_from_json
 
 _SMALL_BYTES: Final = 256 * 1024
 """So much is held until the answer is whole: then it is small."""
+_MOST_STEPS: Final = 2**31
+"""Of samples, which have times of their own: it is a number and no more."""
 
 
 class Sink(Protocol):
@@ -101,15 +105,15 @@ class LeafWriter:
 
 
 class LeafReader:
-    """Gives the blocks of an artifact, one after the other. `notes` and `report` are there when there are no more."""
+    """Gives the blocks of an artifact, one after the other. `notes` and `report` are there when there are no more. One
+    that is let go of half-way holds nothing: what it has begun leads to `_Reading` and not back to it."""
 
-    def __init__(self, leaf: BaseExpr, batches: Iterator[RecordBatch]) -> None:
-        """The batches may be cut anywhere."""
-        self._form = form_of(leaf)
-        self._blocks = self._read(batches)
-        self._axis: Axis | None = None
-        self._notes: Notes | None = None
-        self._report: Report = {}
+    def __init__(self, leaf: BaseExpr, batches: Iterator[RecordBatch], memory: Memory | None = None) -> None:
+        """The batches may be cut anywhere. They are a worker's word: every value in them is one of its type, and no
+        more is taken for granted. What cannot be is an error of the protocol. Labels are on the account of `memory` as
+        long as blocks have them."""
+        self._reading = _Reading(leaf, memory)
+        self._blocks = self._reading.blocks(batches)
 
     def __iter__(self) -> Iterator[LeafBlock]:
         return self
@@ -125,36 +129,74 @@ class LeafReader:
     @property
     def notes(self) -> Notes:
         """What is to be known about the answer."""
-        if self._notes is None:
+        if self._reading.notes is None:
             raise RuntimeError("notes come last: read all blocks first, or drain the reader")
-        return self._notes
+        return self._reading.notes
 
     @property
     def report(self) -> Report:
         """What the work tells about itself."""
-        if self._notes is None:
+        if self._reading.notes is None:
             raise RuntimeError("the report comes last: read all blocks first, or drain the reader")
-        return self._report
+        return self._reading.report
 
-    def _read(self, batches: Iterator[RecordBatch]) -> Iterator[LeafBlock]:
+
+class _Reading:
+    """How far an artifact has been read."""
+
+    def __init__(self, leaf: BaseExpr, memory: Memory | None) -> None:
+        self._form = form_of(leaf)
+        self._schemas = [rw.schema_of(self._form, with_histograms) for with_histograms in (False, True)]
+        self._most_steps = _MOST_STEPS if leaf.merge is Merge.SAMPLES else leaf.grid.count
+        self._memory = memory
+        self._axis_bytes = 0
+        self._axis: Axis | None = None
+        self.notes: Notes | None = None
+        self.report: Report = {}
+
+    def blocks(self, batches: Iterator[RecordBatch]) -> Iterator[LeafBlock]:
         held: list[RecordBatch] = []
         for batch in batches:
+            if not any(batch.schema.equals(schema) for schema in self._schemas):
+                _refuse("its columns are not those of the leaf", "report it: its worker evaluated another leaf")
             for begins, rows in rw.cut_by_block(batch):
                 if begins and held:
-                    yield self._block(held)
+                    with _understood():
+                        block = self._block(held)
+                    yield block
                     held.clear()
                 held.append(rows)
         if not held or rw.kind_of(held[0]) != rw.NOTES:
             _refuse("it ends before its notes", "report it: its worker announced an artifact that was not finished")
-        self._notes, self._report = notes_from_json(rw.notes_in(held[0]))
+        with _understood():
+            self.notes, self.report = notes_from_json(rw.notes_in(held[0]))
 
     def _block(self, held: list[RecordBatch]) -> LeafBlock:
         rows = held[0] if len(held) == 1 else pa.concat_batches(held)
         if (kind := rw.kind_of(rows)) != self._form.kind:
             _refuse(f"a block is {kind} and not {self._form.kind}", "report it: its worker evaluated another leaf")
-        grid, series = rw.grid_of(rows), rw.series_of(rows)
+        grid, series = rw.grid_of(rows, self._most_steps), rw.series_of(rows)
+        if not rw.has_axis(series, self._axis):
+            self._make_room(rw.labels_bytes(series))
         self._axis = rw.axis_of(series, self._axis)
         return LeafBlock(grid, self._form.read(series, self._axis, grid.count))
+
+    def _make_room(self, size_bytes: int) -> None:
+        """For the labels of another axis, before they are made; those of the one before go."""
+        if self._memory is not None:
+            self._memory.hold(-self._axis_bytes)
+            self._axis_bytes = 0
+            self._memory.hold(size_bytes)
+            self._axis_bytes = size_bytes
+
+
+@contextmanager
+def _understood() -> Generator[None]:
+    """What does not fit together shows where it is put together, in one way or another."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        _refuse(f"it makes no sense: {error!r}"[:300], "report it: its worker wrote what no worker writes")
 
 
 def _refuse(why: str, what_next: str) -> NoReturn:

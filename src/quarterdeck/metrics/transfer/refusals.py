@@ -22,4 +22,4 @@ def raise_refusal(report: Mapping[str, object]) -> None:
     """Raises the worker's error, if that is what it answers."""
     kind = report.get(_KIND)
     if kind is not None:
-        raise _KINDS[str(kind)](str(report["reason"]), str(report["next_step"]))
+        raise _KINDS.get(str(kind), ExecutionError)(str(report.get("reason")), str(report.get("next_step")))

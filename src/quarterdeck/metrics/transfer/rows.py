@@ -21,6 +21,7 @@ import numpy as np
 
 from quarterdeck.metrics.arrow_arrays import Array, RecordBatch, flags, numbers, pa, whole_numbers
 from quarterdeck.metrics.promql.blocks import Axis, Grid
+from quarterdeck.metrics.promql.limits import ROW_BYTES
 from quarterdeck.metrics.transfer.forms import Columns, Form
 from quarterdeck.metrics.transfer.json_texts import as_texts, from_texts
 
@@ -86,9 +87,12 @@ def kind_of(rows: RecordBatch) -> str:
     return rows.column("kind")[0].as_py()
 
 
-def grid_of(rows: RecordBatch) -> Grid:
-    """Where a block is evaluated."""
-    return Grid(*(rows.column(name)[0].as_py() for name in (TS_COLUMN, "step_ms", "steps")))
+def grid_of(rows: RecordBatch, most_steps: int) -> Grid:
+    """Where a block is evaluated. Raises `ValueError` if that is nowhere, or in more places than were asked for."""
+    start_ms, step_ms, count = (rows.column(name)[0].as_py() for name in (TS_COLUMN, "step_ms", "steps"))
+    if start_ms is None or step_ms is None or step_ms < 0 or count is None or not 0 <= count <= most_steps:
+        raise ValueError(f"it has {count} steps of {step_ms} ms from {start_ms} on")
+    return Grid(start_ms, step_ms, count)
 
 
 def series_of(rows: RecordBatch) -> RecordBatch:
@@ -96,12 +100,27 @@ def series_of(rows: RecordBatch) -> RecordBatch:
     return rows if rows.column("series")[0].is_valid else rows.slice(0, 0)
 
 
+def has_axis(series: RecordBatch, before: Axis | None) -> bool:
+    """Whether a block has the series of the block before."""
+    if before is None or len(before) != series.num_rows:
+        return False
+    return series.column("labels").null_count == series.num_rows
+
+
+def labels_bytes(series: RecordBatch) -> int:
+    """About what the labels of a block take once they are made: their text, and what holds it together."""
+    return series.num_rows * ROW_BYTES + series.column("labels").nbytes
+
+
 def axis_of(series: RecordBatch, before: Axis | None) -> Axis:
     """The series of a block. `before` are those of the block before, which are the same object if they still are."""
-    if before is not None and len(before) == series.num_rows and series.column("labels").null_count == series.num_rows:
+    if before is not None and has_axis(series, before):
         return before
-    labels = tuple([tuple(pairs.items()) for pairs in from_texts(series.column("labels"))])
-    return Axis(labels, flags(series.column("nameless")))
+    told, nameless = from_texts(series.column("labels")), series.column("nameless")
+    labels = tuple([tuple(pairs.items()) for pairs in told])
+    if nameless.null_count or not all(type(value) is str for some in labels for _, value in some):
+        raise ValueError("its series have labels that are none")
+    return Axis(labels, flags(nameless))
 
 
 def is_same_axis(one: Axis | None, other: Axis) -> bool:

@@ -7,6 +7,7 @@ from typing import Any, Final, Protocol, cast
 
 import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.metrics.promql.labels import METRIC_NAME, Labels, get
 from quarterdeck.metrics.segments.label_text import label_text, labels_of
 
@@ -42,13 +43,25 @@ def write_series(sink: Sink, series: Sequence[Labels], report: Mapping[str, int 
 
 
 def read_series(batches: Iterable[Any]) -> SeriesList:
-    """What was written."""
+    """What was written. It is a worker's word: what cannot be is an error of the protocol."""
     found: list[Labels] = []
-    report: Mapping[str, Any] = {}
-    for batch in batches:
-        for metric, labels, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            if text is not None:
-                report = json.loads(text)
-            else:
-                found.append(labels_of(metric, labels))
-    return SeriesList(tuple(found), report)
+    report: object = {}
+    try:
+        for batch in batches:
+            if not batch.schema.equals(_SCHEMA):
+                raise ValueError("its columns are not those of a list")
+            for metric, labels, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                if text is not None:
+                    report = json.loads(text)
+                else:
+                    found.append(labels_of(metric, labels))
+        if not isinstance(report, dict):
+            raise ValueError("its report is none")  # noqa: TRY004 - as what else is wrong
+    except (LookupError, RecursionError, TypeError, ValueError) as error:
+        raise QuarterdeckError(
+            ErrorCode.PROTOCOL,
+            "a list of series cannot be read",
+            f"it makes no sense: {error!r}"[:300],
+            "report it: its worker wrote what no worker writes",
+        ) from error
+    return SeriesList(tuple(found), cast("dict[str, Any]", report))

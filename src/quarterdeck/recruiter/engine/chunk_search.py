@@ -4,7 +4,7 @@ from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
-from quarterdeck.engines.duckdb_scan import StopSignal
+from quarterdeck.engines.stop_signal import StopSignal
 from quarterdeck.recruiter.engine.databases import SearchDatabases
 from quarterdeck.recruiter.engine.line_code import SCAN_LINES
 from quarterdeck.recruiter.engine.pieces import OpenPiece

@@ -13,7 +13,7 @@ import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 
 from quarterdeck.engines.duckdb_database import open_database
 from quarterdeck.engines.duckdb_errors import ENGINE_ERRORS
-from quarterdeck.engines.duckdb_scan import StopSignal
+from quarterdeck.engines.stop_signal import StopSignal
 from quarterdeck.recruiter.engine.aggregates import group_lines, merged_states
 from quarterdeck.recruiter.engine.failures import failure
 from quarterdeck.recruiter.engine.parts import part_schema, record_order

@@ -12,7 +12,7 @@ import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 from pyarrow import compute  # pyright: ignore[reportMissingTypeStubs]
 
 from quarterdeck.core.errors import QuarterdeckError
-from quarterdeck.engines.duckdb_scan import StopSignal
+from quarterdeck.engines.stop_signal import StopSignal
 from quarterdeck.recruiter.engine.databases import SearchDatabase
 from quarterdeck.recruiter.engine.failures import READING_ERRORS, damage_of, failure
 from quarterdeck.recruiter.engine.groups import Columns, groups_of
@@ -72,12 +72,16 @@ class Searching:
         self, spec: SearchSpec, plan: Plan, database: SearchDatabase, stop: StopSignal, ask_about: Collection[str]
     ) -> None:
         self.scanned_bytes = 0
+        """How far it is; of the pieces that are searched to their end, the report tells."""
+        self._searched_pieces = 0
+        self._searched_bytes = 0
         self._spec = spec
         self._plan = plan
         self._database = database
         self._stop = stop
         self._ask_about = frozenset(ask_about)
         self._problems: list[FileProblem] = []
+        self._blamed: set[tuple[str, int]] = set()
         self._found = _Found()
         self._given_rows = 0
         self._base = 0
@@ -104,7 +108,8 @@ class Searching:
             for url, lines in self._found.bad_lines.items()
         ]
         problems = (*self._problems, *bad)
-        return ChunkReport(self.scanned_bytes, self._found.matches, problems, frozenset(self._found.seen))
+        seen = frozenset(self._found.seen)
+        return ChunkReport(self._searched_bytes, self._found.matches, problems, seen, self._searched_pieces)
 
     def _given(self) -> Iterator[RecordBatch]:
         tables, self._found.tables = self._found.tables, []
@@ -139,12 +144,20 @@ class Searching:
             self._stop.check()
             if group.in_blocks:
                 yield from self._search_blocks(group.pieces[0])
+                self._note_end(group.pieces)
                 continue
             if group.columns is None:
                 yield from self._search_lines(group.pieces)
             else:
                 yield from self._search_parquet(group.pieces, group.columns)
             self.scanned_bytes += sum(piece.piece.length_bytes for piece in group.pieces)
+            self._note_end(group.pieces)
+
+    def _note_end(self, pieces: Sequence[OpenPiece]) -> None:
+        """They were searched to their ends, but for those that are to blame."""
+        lengths = [each.piece.length_bytes for each in pieces if _place(each) not in self._blamed]
+        self._searched_pieces += len(lengths)
+        self._searched_bytes += sum(lengths)
 
     def _search_lines(self, pieces: Sequence[OpenPiece]) -> Iterator[_Found]:
         """One query over the lines of all of them."""
@@ -289,11 +302,17 @@ class Searching:
         self._stop.check()
         why = str(error) if isinstance(error, DamagedPieceError) else damage_of(error)
         self._problems.append(FileProblem(piece.piece.url, why))
+        self._blamed.add(_place(piece))
 
     def _failure(self, error: Exception) -> QuarterdeckError:
         self._stop.check()
         self._database.is_sound = False
         return failure(error)
+
+
+def _place(piece: OpenPiece) -> tuple[str, int]:
+    """What tells it from the others; it may have been unpacked since."""
+    return piece.piece.url, piece.piece.start
 
 
 def _total(counts: Any) -> int:

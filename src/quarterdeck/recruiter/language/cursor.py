@@ -10,6 +10,8 @@ from quarterdeck.recruiter.language.quoting import is_name, unquote_name
 MAX_DEPTH = 64
 """Parentheses and `not` within each other. A tree is up to twice as tall (`a or b (...)`), and comparing two takes
 four of the thousand frames that Python has for each level."""
+MAX_CONDITIONS = 250
+"""Words and comparisons. What DuckDB has to plan grows much faster than the text: a thousand take seconds."""
 MAX_NAME_LENGTH = 1000
 """Characters of a field's name."""
 
@@ -26,6 +28,7 @@ class Cursor:
         self._lexer = Lexer(text)
         self._ahead: Token | None = None
         self._depth = 0
+        self._conditions = 0
 
     def enter(self, opening: Token) -> None:
         """One level deeper; whoever enters leaves again."""
@@ -33,6 +36,13 @@ class Cursor:
         if self._depth > MAX_DEPTH:
             reason = f"parentheses and `not` stand more than {MAX_DEPTH} deep within each other"
             self.fail(reason, opening.span, "write a flatter condition")
+
+    def count_condition(self) -> None:
+        """The token that comes next begins one."""
+        self._conditions += 1
+        if self._conditions > MAX_CONDITIONS:
+            reason = f"there are more than {MAX_CONDITIONS} conditions"
+            self.fail(reason, self.peek().span, "search for fewer at once, or with a regular expression")
 
     def leave(self) -> None:
         """Back to the level above."""

@@ -112,6 +112,7 @@ def _operand(cursor: Cursor) -> Condition:
             cursor.fail(f"this parenthesis is not closed before {found}", opening.span, "close it with )")
         cursor.leave()
         return condition
+    cursor.count_condition()
     if token.marks("["):
         return _time_range(cursor)
     if token.kind is Kind.OPERATOR:

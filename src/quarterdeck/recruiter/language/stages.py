@@ -27,6 +27,16 @@ from quarterdeck.recruiter.language.lexer import Kind, Token
 MAX_COUNT = 1_000_000_000
 """Of `head` and `tail`."""
 DEFAULT_COUNT = 10
+# Each stage is a query around the one before it, and each key of a sort another one: what DuckDB has to plan grows much
+# faster than the text. With these limits it takes less than a second.
+MAX_STAGES = 20
+"""Keys of a sort beyond its first count like stages."""
+MAX_FIELDS = 100
+"""Of `cut`."""
+MAX_GROUPS = 20
+"""Fields after `by`."""
+MAX_AGGREGATES = 50
+"""Functions of one stage."""
 
 _DIGITS = re.compile(r"[0-9]+")
 _OPS: Final = {op.value: op for op in AggregateOp}
@@ -36,9 +46,15 @@ _FUNCTIONS: Final = tuple(f"{op}()" for op in AggregateOp)
 def parse_stages(cursor: Cursor) -> tuple[Stage, ...]:
     """All that comes after the condition, up to the end of the text."""
     stages: list[Stage] = []
+    count = 0
     while cursor.peek().kind is not Kind.END:
-        cursor.expect_mark("|", "before the next stage", "separate stages with | and names with commas")
-        stages.append(_stage(cursor))
+        mark = cursor.expect_mark("|", "before the next stage", "separate stages with | and names with commas")
+        stage = _stage(cursor)
+        count += len(stage.keys) if isinstance(stage, Sort) else 1
+        if count > MAX_STAGES:
+            reason = f"the search has more than {MAX_STAGES} stages, the keys of its sorts counted"
+            cursor.fail(reason, mark.span, "leave some out")
+        stages.append(stage)
     return tuple(stages)
 
 
@@ -113,7 +129,7 @@ def _count(cursor: Cursor) -> int:
 
 
 def _cut(cursor: Cursor, word: Token) -> Cut:
-    fields = _fields(cursor)
+    fields = _fields(cursor, MAX_FIELDS)
     return Cut(fields, Span(word.span.start, cursor.end))
 
 
@@ -144,7 +160,7 @@ def _take_option(cursor: Cursor, option: str) -> bool:
     return True
 
 
-def _fields(cursor: Cursor) -> tuple[Field, ...]:
+def _fields(cursor: Cursor, most: int) -> tuple[Field, ...]:
     """Names with commas between them, no two the same."""
     names: set[str] = set()
     fields: list[Field] = []
@@ -154,6 +170,8 @@ def _fields(cursor: Cursor) -> tuple[Field, ...]:
             cursor.fail(f"the field {shown(field.name)} is named twice", field.span, "name it once")
         names.add(field.name)
         fields.append(field)
+        if len(fields) > most:
+            cursor.fail(f"there are more than {most} fields", field.span, "name fewer")
         if not cursor.take_mark(","):
             return tuple(fields)
 
@@ -168,11 +186,13 @@ def _summarize(cursor: Cursor, first: Token) -> Summarize:
         if token.kind is not Kind.WORD:
             cursor.unexpected("a function after the comma", f"write one of {', '.join(_FUNCTIONS)}")
         cursor.take()
+        if len(aggregates) == MAX_AGGREGATES:
+            cursor.fail(f"there are more than {MAX_AGGREGATES} functions", token.span, "ask for fewer")
         aggregates.append(_aggregate(cursor, token))
     by: tuple[Field, ...] = ()
     if cursor.peek().says("by"):
         cursor.take()
-        by = _fields(cursor)
+        by = _fields(cursor, MAX_GROUPS)
     _check_names(cursor, aggregates, by)
     return Summarize(tuple(aggregates), by, Span(first.span.start, cursor.end))
 

@@ -2,6 +2,7 @@
 
 import shutil
 import ssl as tls
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -9,6 +10,7 @@ from typing import Final
 from quarterdeck.config.search import SearchSettings
 from quarterdeck.crew.ports import Clock
 from quarterdeck.crew.process.clocks import wall_us
+from quarterdeck.http.client import Origin
 from quarterdeck.recruiter.client import HttpRecruiting, HttpSearchWorkers
 from quarterdeck.recruiter.engine.gathering import Gathering
 from quarterdeck.recruiter.model import SearchSpec
@@ -39,7 +41,7 @@ class SearchRoot:
         own: Recruiting,
         metrics: SearchMetrics,
         *,
-        token: str | None,
+        authorize: Callable[[Origin], str | None],
         ssl: tls.SSLContext | None,
     ) -> None:
         """`own` is the recruiter of this process."""
@@ -54,9 +56,11 @@ class SearchRoot:
         )
         shutil.rmtree(self._spool, ignore_errors=True)  # of a process that was killed
         self._spool.mkdir(parents=True)
-        self._recruiting = HttpRecruiting(settings.recruiters, Random(), token=token, ssl=ssl, on_trouble=_tell_trouble)
+        self._recruiting = HttpRecruiting(
+            settings.recruiters, Random(), authorize=authorize, ssl=ssl, on_trouble=_tell_trouble
+        )
         rows = RowLimits(self._spool, disk_bytes=settings.search_spool_bytes)
-        self._workers = HttpSearchWorkers(token=token, ssl=ssl, rows=rows)
+        self._workers = HttpSearchWorkers(authorize=authorize, ssl=ssl, rows=rows)
         recruiting = OneAfterTheOther([own, self._recruiting])
         self.service: Final = SearchService(
             objects,

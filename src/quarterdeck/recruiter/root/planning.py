@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.crew.artifacts.threads import in_thread
 from quarterdeck.recruiter.language.ast import And, Condition, Not, Or, Search, TimeRange
 from quarterdeck.recruiter.language.parser import parse_search
 from quarterdeck.recruiter.language.times import parse_time
@@ -19,6 +20,8 @@ from quarterdeck.stores.objects import ObjectStores
 
 WORKERS_MAX: Final = 100
 DEFAULT_WORKERS: Final = 16
+_SHORT_QUERY: Final = 2_000
+"""Characters of a query that takes no time to speak of to read."""
 _SAMPLED_MAX: Final = 8
 
 
@@ -67,10 +70,11 @@ class SearchPlan:
 
 async def plan(request: SearchRequest, objects: ObjectStores, sampling: Sampling, now_us: int) -> SearchPlan:
     """Raises a `QuarterdeckError` for what makes no sense, or finds nothing."""
-    search = parse_search(request.query)
+    query = request.query
+    search = parse_search(query) if len(query) <= _SHORT_QUERY else await in_thread(lambda: parse_search(query))
     start_us, end_us = _time(request.start, "start", now_us), _time(request.end, "end", now_us)
     _check(request, start_us, end_us)
-    files = await find_files(objects, _sources(request))
+    files = await find_files(objects, sources_of(request))
     chunks = split(files)
     sampled = await _sample(chunks, sampling)
     seen = frozenset[str]().union(*sampled.values())
@@ -107,7 +111,8 @@ def _time(text: str | None, name: str, now_us: int) -> int | None:
     return point.at_us + now_us if point.relative else point.at_us
 
 
-def _sources(request: SearchRequest) -> list[str]:
+def sources_of(request: SearchRequest) -> list[str]:
+    """Where to look: below the data path what does not begin elsewhere."""
     folder = request.data_path
     if not request.sources:
         return [folder]

@@ -10,18 +10,21 @@ from enum import StrEnum
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from starlette.types import Receive, Scope, Send
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.http import sse
+from quarterdeck.http.bounded_body import BoundedBody, FieldName, Moment, NamedPath, Path, StopsAtFirst
 from quarterdeck.http.clientgone import ClientGoneError, run_while_connected
+from quarterdeck.http.gate import caller_of
 from quarterdeck.recruiter.language.parser import MAX_LENGTH
 from quarterdeck.recruiter.model import Order
 from quarterdeck.recruiter.root.event_frames import HEARTBEAT, HEARTBEAT_S, done_frame, frame_of, problems_line
-from quarterdeck.recruiter.root.planning import DEFAULT_WORKERS, WORKERS_MAX, SearchRequest
+from quarterdeck.recruiter.root.planning import DEFAULT_WORKERS, WORKERS_MAX, SearchRequest, sources_of
 from quarterdeck.recruiter.root.running import Progress, RunningSearch
 from quarterdeck.recruiter.root.service import SearchService
+from quarterdeck.stores.source_roots import SourceRoots
 
 _NDJSON: Final = "application/x-ndjson"
 _MAX_SOURCES: Final = 10_000
@@ -34,6 +37,7 @@ _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
         "headers": {"X-Query-Id": {"description": "For `/v1/searches/{query_id}`.", "schema": {"type": "string"}}},
     },
     400: {"description": "The request makes no sense, the query is wrong, or no record has a field that it names."},
+    403: {"description": "A source is outside of `source_roots`."},
     404: {"description": "A source finds nothing."},
     422: {"description": "Not one of the files could be searched."},
     429: {"description": "A limit was reached: searches at once, memory or disk."},
@@ -47,31 +51,29 @@ class Form(StrEnum):
     EVENTS = "events"
 
 
-class SearchBody(BaseModel):
+class SearchBody(BoundedBody):
     """What to search for, and where."""
-
-    model_config = ConfigDict(extra="forbid")
 
     query: str = Field(
         max_length=MAX_LENGTH, description='In the search language: `level=error "timed out" | count() by host`.'
     )
-    sources: list[Annotated[str, Field(min_length=1)]] = Field(
+    sources: Annotated[list[NamedPath], StopsAtFirst()] = Field(
         default_factory=list[str],
         max_length=_MAX_SOURCES,
         description="Files of NDJSON, also compressed, and of Parquet; folders and globs of them; paths or s3://.",
     )
-    data_path: str = Field("", description="A folder: the source, or what relative sources are below.")
+    data_path: Path = Field("", description="A folder: the source, or what relative sources are below.")
     max_workers: int = Field(
         DEFAULT_WORKERS, ge=1, le=WORKERS_MAX, description="Workers that are recruited for it, at the most."
     )
     order: Order = Field(Order.TIME, description="Of records that no stage has ordered.")
-    time_field: str | None = Field(
+    time_field: FieldName | None = Field(
         None, min_length=1, description="The field that holds a record's time; else it is found in a sample."
     )
-    start: str | int | float | None = Field(
+    start: Moment | int | float | None = Field(
         None, description="Records not before: RFC 3339, seconds since 1970, or `now-1h`."
     )
-    end: str | int | float | None = Field(None, description="Records before it.")
+    end: Moment | int | float | None = Field(None, description="Records before it.")
     timeout_s: float | None = Field(
         None, gt=0, le=_MAX_TIMEOUT_S, description="After so many seconds the search is canceled."
     )
@@ -93,7 +95,10 @@ class SearchBody(BaseModel):
         )
 
 
-def search_router(service: SearchService, heartbeat_s: float = HEARTBEAT_S) -> APIRouter:
+def search_router(
+    service: SearchService, heartbeat_s: float = HEARTBEAT_S, roots: SourceRoots | None = None
+) -> APIRouter:
+    """`roots` bind whoever is not the user who runs this process."""
     router = APIRouter(tags=["search"])
 
     async def search(body: SearchBody, request: Request) -> Response:
@@ -104,7 +109,10 @@ def search_router(service: SearchService, heartbeat_s: float = HEARTBEAT_S) -> A
         """
         accepts_events = sse.CONTENT_TYPE in request.headers.get("accept", "")
         form = body.format or (Form.EVENTS if accepts_events else Form.NDJSON)
-        return SearchResponse(service, body.wanted(), form, heartbeat_s)
+        wanted = body.wanted()
+        if roots is not None:
+            await roots.insist_for(caller_of(request.scope), sources_of(wanted))
+        return SearchResponse(service, wanted, form, heartbeat_s)
 
     async def searches() -> list[dict[str, object]]:
         """Searches that run, and the last that ended."""

@@ -16,11 +16,11 @@ from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.ids import QueryId
 from quarterdeck.crew.artifacts.threads import in_thread
 from quarterdeck.crew.cancel import CancelToken
-from quarterdeck.engines.duckdb_scan import StopSignal
+from quarterdeck.engines.stop_signal import StopSignal
 from quarterdeck.recruiter.machine.search import SearchConfig
 from quarterdeck.recruiter.machine.search_records import ChunkState
 from quarterdeck.recruiter.model import Chunk, Recruited
-from quarterdeck.recruiter.ports import ChunkAnswer, RecordBatch, WorkerLostError
+from quarterdeck.recruiter.ports import ChunkAnswer, RecordBatch, WorkerBrokeProtocolError, WorkerLostError
 from quarterdeck.recruiter.root.driver import Ports, SearchDriver
 from quarterdeck.recruiter.root.planning import SearchPlan
 from quarterdeck.recruiter.root.problems import Problems
@@ -110,6 +110,8 @@ class RunningSearch:
         self._done_bytes = 0
         self._committed: deque[tuple[Chunk, ChunkAnswer]] = deque()
         self._last_loss = ""
+        self._broken_word = ""
+        """The last answer of a worker that broke the protocol, if one did."""
         self._failure: Exception | None = None
         self._has_finished = False
         self._is_satisfied = False
@@ -227,11 +229,15 @@ class RunningSearch:
         why = f"not searched: {lost_workers} workers were lost while they searched it, and it may be the reason"
         if lost_workers >= self.driver.machine.config.lost_workers_max:
             why += f"; the last: {self._last_loss}"
+        if self._broken_word:  # then no file is to blame
+            self.broken(_untrusted(self._broken_word))
         self.problems.add_all(chunk, why)
         self._done_bytes += chunk.size_bytes
 
     def worker_lost(self, worker: Recruited, error: WorkerLostError) -> None:
         self._last_loss = str(error)
+        if isinstance(error, WorkerBrokeProtocolError):
+            self._broken_word = self._last_loss
         _log.warning("worker lost", query_id=self.query_id, worker=worker.addr, reason=self._last_loss)
 
     def finished(self) -> None:
@@ -282,3 +288,12 @@ class RunningSearch:
                 await self._news.wait()
         except TimeoutError:
             pass
+
+
+def _untrusted(why: str) -> QuarterdeckError:
+    return QuarterdeckError(
+        ErrorCode.PROTOCOL,
+        "the search was given up",
+        f"no worker gave an answer that adds up; {why}",
+        "look at that worker: it is of another version, damaged, or not one of yours",
+    )

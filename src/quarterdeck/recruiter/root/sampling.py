@@ -13,6 +13,7 @@ from quarterdeck.recruiter.engine.pieces import DamagedPieceError, OpenPiece
 from quarterdeck.recruiter.engine.probing import Probe, probe
 from quarterdeck.recruiter.model import FileKind, Piece
 from quarterdeck.stores.objects import ObjectRef, ObjectStores
+from quarterdeck.stores.regular_files import stat_regular
 from quarterdeck.stores.threads import finish_in_thread
 
 _SAMPLE_BYTES: Final = 256 * 1024
@@ -33,7 +34,7 @@ class FieldSampling:
         path = self._objects.local_path(ref)
         try:
             if path is not None:
-                return await _fields(lambda: probe(OpenPiece(piece, path, None)))
+                return (await self._objects.look(path, lambda: _probe_local(piece, path))).fields
             if piece.kind is FileKind.PARQUET:
                 return await self._columns(piece, ref)
             return await self._first_lines(piece, ref)
@@ -66,6 +67,11 @@ class FieldSampling:
                 return probe(OpenPiece(replace(piece, end=len(data)), Path(file.name), None))
 
         return await _fields(look)
+
+
+def _probe_local(piece: Piece, path: Path) -> Probe:
+    stat_regular(path)
+    return probe(OpenPiece(piece, path, None))
 
 
 async def _fields(look: Callable[[], Probe]) -> frozenset[str]:

@@ -4,6 +4,7 @@ Plain NDJSON can be searched from anywhere, so a large file is several pieces; w
 one. Every byte of every file is in exactly one piece, and chunks are numbered in the order of files and places.
 """
 
+import os
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from quarterdeck.stores.globs import has_wildcard
 from quarterdeck.stores.limits import MIB
 from quarterdeck.stores.locations import parse_location
 from quarterdeck.stores.objects import ObjectRef, ObjectStores
-from quarterdeck.stores.threads import finish_in_thread
+from quarterdeck.stores.regular_files import open_regular
 
 PART_BYTES_MIN: Final = 8 * MIB
 """Below, the way to a worker and back takes longer than the search."""
@@ -130,7 +131,7 @@ async def _head(objects: ObjectStores, ref: ObjectRef) -> bytes:
         return b""
     path = objects.local_path(ref)
     if path is not None:  # it may grow meanwhile, which changes nothing here
-        return await finish_in_thread(lambda: _read_head(path))
+        return await objects.look(path, lambda: _read_head(path))
     async with aclosing(objects.stream(ref, chunk_bytes=1)) as parts:
         async for part in parts:
             return bytes(part[:_HEAD_BYTES])
@@ -139,8 +140,11 @@ async def _head(objects: ObjectStores, ref: ObjectRef) -> bytes:
 
 def _read_head(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
-            return file.read(_HEAD_BYTES)
+        descriptor = open_regular(path)
+        try:
+            return os.read(descriptor, _HEAD_BYTES)
+        finally:
+            os.close(descriptor)
     except OSError:
         return b""  # whoever searches it says what is wrong
 

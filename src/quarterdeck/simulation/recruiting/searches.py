@@ -77,7 +77,8 @@ class Search:
     # What the driver tells
 
     def asks_about(self) -> Collection[str]:
-        return ()
+        """All names of chunks: an answer tells its own."""
+        return [_chunk(self.name, number).pieces[0].url for number in range(len(self.load.chunks))]
 
     def committed(self, chunk: Chunk, answer: ChunkAnswer) -> None:
         world = self.root.world
@@ -150,7 +151,7 @@ def refusal() -> QuarterdeckError:
 
 def report_of(url: str) -> ChunkReport:
     """Says of which chunk it is."""
-    return ChunkReport(CHUNK_BYTES, 1, seen=frozenset({url}))
+    return ChunkReport(CHUNK_BYTES, 0, seen=frozenset({url}), pieces=1)
 
 
 def _chunk(search: str, number: int) -> Chunk:

@@ -21,6 +21,7 @@ from quarterdeck.telemetry.metrics.process import register_process
 from quarterdeck.telemetry.metrics.recruiter import RecruiterFigures, RecruiterMetrics
 from quarterdeck.telemetry.metrics.searches import SearchFigures, SearchMetrics, SearchOutcome
 from quarterdeck.telemetry.metrics.series import Counter, Histogram
+from quarterdeck.telemetry.metrics.stores import LakeMetrics, OrphanKind, StoreFigures, StoreMetrics
 from quarterdeck.telemetry.metrics.worker import WorkerFigures, WorkerMetrics
 
 __all__ = [
@@ -31,7 +32,9 @@ __all__ = [
     "DisconnectReason",
     "Exemplar",
     "Histogram",
+    "LakeMetrics",
     "Lookup",
+    "OrphanKind",
     "ReassignmentReason",
     "RecruiterFigures",
     "RecruiterMetrics",
@@ -40,6 +43,8 @@ __all__ = [
     "SearchFigures",
     "SearchMetrics",
     "SearchOutcome",
+    "StoreFigures",
+    "StoreMetrics",
     "WorkerFigures",
     "WorkerMetrics",
     "error_code",

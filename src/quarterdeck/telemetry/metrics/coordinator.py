@@ -1,7 +1,7 @@
 """The metrics of a coordinator."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from quarterdeck.core.workcoord.coordinator.tables import WORK_TABLE, WorkerState, WorkState
@@ -13,6 +13,7 @@ from quarterdeck.telemetry.metrics.labels import Lookup, Rejection
 from quarterdeck.telemetry.metrics.process import register_process
 from quarterdeck.telemetry.metrics.queries import QueryMetrics
 from quarterdeck.telemetry.metrics.scheduling import SchedulingMetrics
+from quarterdeck.telemetry.metrics.stalls import declare_stalls
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -59,6 +60,13 @@ class CoordinatorFigures:
     queries_queued: int = 0
     """Metrics queries that wait for one."""
     oldest_queued_query_age_s: float = 0.0
+    stalls: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Of the event loop, by route."""
+    stalled_s: Mapping[str, float] = field(default_factory=dict[str, float])
+    """How long they took."""
+    query_memory_bytes: int = 0
+    """What metrics queries and their answers take, as far as they know."""
+    queries_ended_for_memory: int = 0
 
 
 class CoordinatorMetrics:
@@ -75,6 +83,7 @@ class CoordinatorMetrics:
         self._readings = Readings[CoordinatorFigures](self.families)
         _declare_control(self._readings)
         _declare_work(self._readings)
+        declare_stalls(self._readings, lambda figures: figures.stalls, lambda figures: figures.stalled_s)
         self._readings.register()
 
     def read_figures_from(self, source: Callable[[], CoordinatorFigures]) -> None:
@@ -170,6 +179,18 @@ def _declare_work(readings: Readings[CoordinatorFigures]) -> None:
         "How long the metrics query that has waited longest has waited; 0 when none waits.",
         Audience.CAPACITY,
         lambda figures: figures.oldest_queued_query_age_s,
+    )
+    readings.level(
+        "query_memory_bytes",
+        "What metrics queries take in this process, and answers that are being sent, as far as they know.",
+        Audience.CAPACITY,
+        lambda figures: figures.query_memory_bytes,
+    )
+    readings.total(
+        "queries_ended_for_memory_total",
+        "Metrics queries that were refused or ended because the process has no more memory for all of them.",
+        Audience.ON_CALL,
+        lambda figures: figures.queries_ended_for_memory,
     )
     readings.total_by(
         "affinity_assignments_total",

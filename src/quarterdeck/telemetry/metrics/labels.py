@@ -43,6 +43,7 @@ REASSIGNMENTS: Final[Mapping[WorkTrigger, ReassignmentReason]] = MappingProxyTyp
     {
         WorkTrigger.REJECT: ReassignmentReason.REJECTED,
         WorkTrigger.RETURN: ReassignmentReason.RETURNED,
+        WorkTrigger.RECALL: ReassignmentReason.RETURNED,
         WorkTrigger.FAIL: ReassignmentReason.FAILED,
         WorkTrigger.FETCH_FAIL: ReassignmentReason.FETCH_FAILED,
         WorkTrigger.ARTIFACT_LOST: ReassignmentReason.ARTIFACT_LOST,
@@ -73,6 +74,12 @@ class Rejection(StrEnum):
     """A request without the crew's token."""
     HTTP_HANDSHAKE = "http_handshake"
     """A connection to the HTTP port that did not come to TLS."""
+    HTTP_CONNECTIONS = "http_connections"
+    """A connection that was refused, or closed for another one: there were too many, in all or of its address."""
+    HTTP_BODIES = "http_bodies"
+    """A request whose body had no room beside those of others."""
+    HTTP_SLOW = "http_slow"
+    """A connection that was closed because a request came too slowly, or nobody read the answer."""
     CONTROL_HANDSHAKE = "control_handshake"
     """A connection to the control port that did not come to TLS, or made no call within five seconds after it."""
     CONTROL_TOKEN = "control_token"  # noqa: S105 - a name for it

@@ -1,13 +1,14 @@
 """The metrics of a recruiter, by itself or in a coordinator: the same names in both."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from quarterdeck.telemetry.metrics.buckets import POOL_S
 from quarterdeck.telemetry.metrics.families import Audience, Families, label
 from quarterdeck.telemetry.metrics.figures import Readings
 from quarterdeck.telemetry.metrics.labels import Rejection
+from quarterdeck.telemetry.metrics.stalls import declare_stalls
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -33,6 +34,10 @@ class RecruiterFigures:
     granted_by_node: Mapping[str, int]
     rejections: Mapping[Rejection, int]
     """Callers that the process did not let in."""
+    stalls: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Of the event loop, by route."""
+    stalled_s: Mapping[str, float] = field(default_factory=dict[str, float])
+    """How long they took."""
 
 
 class RecruiterMetrics:
@@ -50,6 +55,7 @@ class RecruiterMetrics:
         """Observed for each worker that is given away."""
         self._readings = Readings[RecruiterFigures](self.families)
         _declare(self._readings)
+        declare_stalls(self._readings, lambda figures: figures.stalls, lambda figures: figures.stalled_s)
         self._readings.register()
 
     def read_figures_from(self, source: Callable[[], RecruiterFigures]) -> None:

@@ -1,7 +1,7 @@
 """The metrics of a worker."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from quarterdeck.telemetry.metrics.artifacts import ArtifactMetrics
@@ -11,6 +11,7 @@ from quarterdeck.telemetry.metrics.families import Audience, Families, label
 from quarterdeck.telemetry.metrics.figures import Readings
 from quarterdeck.telemetry.metrics.labels import Lookup, Rejection
 from quarterdeck.telemetry.metrics.process import register_process
+from quarterdeck.telemetry.metrics.stalls import declare_stalls
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -54,6 +55,9 @@ class WorkerFigures:
     sample_hits: int = 0
     """Row groups that a query needed and found in memory."""
     sample_misses: int = 0
+    query_memory_bytes: int = 0
+    """What works of metrics queries take, as far as they know."""
+    queries_ended_for_memory: int = 0
     reserved: bool = False
     """For a log search."""
     searches: int = 0
@@ -61,6 +65,10 @@ class WorkerFigures:
     searches_broken: int = 0
     recruit_failures: int = 0
     abandoned: int = 0
+    stalls: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Of the event loop, by route."""
+    stalled_s: Mapping[str, float] = field(default_factory=dict[str, float])
+    """How long they took."""
 
 
 class WorkerMetrics:
@@ -78,6 +86,7 @@ class WorkerMetrics:
         _declare_execution(self._readings)
         _declare_disk(self._readings)
         _declare_recruiting(self._readings)
+        declare_stalls(self._readings, lambda figures: figures.stalls, lambda figures: figures.stalled_s)
         self._readings.register()
 
     def read_figures_from(self, source: Callable[[], WorkerFigures]) -> None:
@@ -157,6 +166,18 @@ def _declare_execution(readings: Readings[WorkerFigures]) -> None:
         "Memory that samples take which were read and may be asked for again.",
         Audience.CAPACITY,
         lambda figures: figures.sample_memory_bytes,
+    )
+    readings.level(
+        "query_memory_bytes",
+        "What works of metrics queries take in this process, as far as they know.",
+        Audience.CAPACITY,
+        lambda figures: figures.query_memory_bytes,
+    )
+    readings.total(
+        "queries_ended_for_memory_total",
+        "Metrics queries whose works were refused or ended because the process has no more memory for all of them.",
+        Audience.ON_CALL,
+        lambda figures: figures.queries_ended_for_memory,
     )
 
 

@@ -4,7 +4,8 @@ It owns the lanes and their timers. It decides who gets which work and when; wha
 it, is the machine's affair.
 """
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 
 from quarterdeck.core.ids import WorkerId
@@ -13,6 +14,7 @@ from quarterdeck.core.workcoord.coordinator.lane import Lane, LaneKey
 from quarterdeck.core.workcoord.coordinator.line import Line
 from quarterdeck.core.workcoord.coordinator.records import Query, Session, Work
 from quarterdeck.core.workcoord.coordinator.timers import WaitTimer
+from quarterdeck.core.workcoord.messages import RecallWork
 from quarterdeck.core.workcoord.model import WorkSpec
 
 _BATCH = 256
@@ -21,6 +23,12 @@ _BATCH = 256
 
 _CHOOSY = 32
 """Choosy works that a worker with credit is held against. The first may be choosy about just this one."""
+
+
+_RECALLS = 2
+"""How often a work is taken back from a worker that has not begun it; then it waits where it is."""
+_LOOK_AGAIN_S = 0.1
+"""Between two looks at works that wait on workers while no other can begin them at once."""
 
 
 class Dispatcher:
@@ -34,6 +42,8 @@ class Dispatcher:
         self._spill_after_s = spill_after_s
         self._lanes: dict[LaneKey, Lane] = {}
         self._hosts: dict[str, dict[WorkerId, int]] = {}
+        self._has_suspects = False
+        """Whether any lane may have suspects that wait."""
         self.pending = 0
         """How many works wait, in all lanes."""
 
@@ -133,11 +143,14 @@ class Dispatcher:
 
     def credit_changed(self, session: Session) -> None:
         """A worker has more credit, or less: it gets what waits for it."""
+        if self._has_suspects:
+            self._place_suspects(session)
         idle_turns = 0
-        while session.free > 0 and idle_turns < len(session.lanes):
+        while idle_turns < len(session.lanes):
             lane = session.lanes[0]
             session.lanes.rotate(-1)
-            work = lane.next_for(session, self._desk.now, self._spill_after_s)
+            has_credit = session.load.has_room(lane.kind, session.credit)
+            work = lane.next_for(session, self._desk.now, self._spill_after_s) if has_credit else None
             if work is None:
                 idle_turns += 1
                 continue
@@ -150,9 +163,10 @@ class Dispatcher:
             self._counters["assigned_at_home" if at_home else "assigned_spilled"] += 1
             self._assign(work, session)
         for lane in session.lanes:
-            self._place_choosy(lane, session)
+            if lane.choosy:
+                self._place_choosy(lane, session)
+        self._refresh(session)
         for lane in session.lanes:
-            lane.credit_changed(session)
             self._arm_spill(lane)
 
     # Timers
@@ -171,16 +185,41 @@ class Dispatcher:
     def spill(self, key: LaneKey) -> None:
         """Some work has waited long enough for its home, and another worker is idle."""
         lane = self._lanes[key]
+        lane.is_spill_due = False
         for _ in range(_BATCH):
             work = lane.common.head()
             if work is None or not lane.idle or work.since + self._spill_after_s > self._desk.now:
                 break
-            session = next(iter(lane.idle.values()))
-            self._counters["assigned_spilled"] += 1
-            self._assign(work, session)
-            for each in session.lanes:
-                each.credit_changed(session)
+            session = next(iter((lane.vacant or lane.idle).values()))
+            self._give(work, session, "assigned_spilled")
         self._arm_spill(lane)
+
+    def recall(self, key: LaneKey) -> None:
+        """Some work was given out and has not begun for long, and another worker could begin it at once.
+
+        What it takes back goes there. A worker that has begun it meanwhile ignores this, so nothing is counted on.
+        """
+        lane = self._lanes[key]
+        lane.is_recall_due = False
+        until = self._desk.now - self._spill_after_s
+        promised: Counter[WorkerId] = Counter()
+        for attempt in list(islice(lane.waiting, _BATCH)):
+            if attempt.since > until:
+                break
+            work, session = attempt.work, attempt.session
+            if work.recalls >= _RECALLS:
+                del lane.waiting[attempt]
+                continue
+            other = self._vacant_for(work, session, promised)
+            if other is None or session is None:
+                continue
+            promised[other.worker_id] += 1
+            del lane.waiting[attempt]
+            attempt.is_recalled = True
+            work.recalls += 1
+            self._counters["recalled"] += 1
+            self._desk.send(session, RecallWork(attempt.attempt_id))
+        self._arm_recall(lane, self._desk.now + _LOOK_AGAIN_S)
 
     # Inside
 
@@ -188,21 +227,33 @@ class Dispatcher:
         if not lane.members and not lane.pending:
             self._lanes.pop(lane.key, None)
             self._deadlines.cancel(lane.spill_timer)
+            self._deadlines.cancel(lane.recall_timer)
             self._deadlines.cancel(lane.backlog_timer)
+
+    def _give(self, work: Work, session: Session, counted_as: str) -> None:
+        self._counters[counted_as] += 1
+        self._assign(work, session)
+        self._refresh(session)
+
+    def _refresh(self, session: Session) -> None:
+        """The lanes look anew at what a worker may take."""
+        for lane in session.lanes:
+            lane.credit_changed(session)
+            if lane.waiting and lane.vacant:
+                self._arm_recall(lane, 0.0)
 
     def _find_home(self, work: Work) -> None:
         lane = work.lane
+        is_recalled, work.is_recalled = work.is_recalled, False
         home = self._home(work)
-        if home is not None and home.free > 0:
-            self._counters["assigned_at_home"] += 1
-            self._assign(work, home)
-            for each in home.lanes:
-                each.credit_changed(home)
+        if work.deaths:
+            self._find_quiet_home(work, home)
+        elif is_recalled and (other := self._vacant_for(work, None, {})) is not None:
+            self._give(work, other, "assigned_spilled")
+        elif home is not None and home.has_credit(lane.kind):
+            self._give(work, home, "assigned_at_home")
         elif work.choosy and (other := self._idle_for(work)) is not None:
-            self._counters["assigned_spilled"] += 1
-            self._assign(work, other)
-            for each in other.lanes:
-                each.credit_changed(other)
+            self._give(work, other, "assigned_spilled")
         elif home is not None:
             line = lane.homes[home.worker_id]
             if work.choosy:
@@ -221,6 +272,41 @@ class Dispatcher:
                 lane.backlog.append(Line())
             self._stand_in_line(work, lane.backlog[-1])
 
+    def _find_quiet_home(self, work: Work, home: Session | None) -> None:
+        """A suspect goes where no other one is: when that worker dies too, it is known whose fault it was."""
+        lane = work.lane
+        candidates = (home, *islice(lane.vacant.values(), _CHOOSY), *islice(lane.idle.values(), _CHOOSY))
+        for session in candidates:
+            if session is not None and self._is_quiet(session, lane) and self._suits(work, session):
+                self._give(work, session, "assigned_at_home" if session is home else "assigned_spilled")
+                return
+        self._stand_in_line(work, lane.suspects)
+        self._has_suspects = True
+
+    def _is_quiet(self, session: Session, lane: Lane) -> bool:
+        return session.suspect is None and session.has_credit(lane.kind)
+
+    def _place_suspects(self, session: Session) -> None:
+        """A worker's state has changed: a suspect may be waiting for just this one, and goes before others."""
+        for lane in session.lanes:
+            if lane.suspects and self._is_quiet(session, lane):
+                for work in lane.suspects.first(_CHOOSY):
+                    if self._suits(work, session):
+                        self._counters["assigned_spilled"] += 1
+                        self._assign(work, session)
+                        break
+        self._has_suspects = any(lane.suspects for lane in self._lanes.values())
+
+    def _vacant_for(self, work: Work, not_on: Session | None, promised: Mapping[WorkerId, int]) -> Session | None:
+        """A worker that could begin it at once, also with what was promised to it before."""
+        for session in islice(work.lane.vacant.values(), _CHOOSY):
+            room = session.worker.slots - session.load.charged
+            wanted = max(1, room) > promised.get(session.worker_id, 0)
+            is_quiet = not work.deaths or session.suspect is None
+            if session is not not_on and wanted and is_quiet and self._suits(work, session):
+                return session
+        return None
+
     def _suits(self, work: Work, session: Session) -> bool:
         """Whether a worker may have it: none of its group is there, nor did it fail there, while there are others."""
         worker_id = session.worker_id
@@ -236,7 +322,7 @@ class Dispatcher:
     def _place_choosy(self, lane: Lane, session: Session) -> None:
         """A worker has credit to spare, and may be what a choosy work is waiting for."""
         for work in lane.choosy.first(_CHOOSY):
-            if session.free > 0 and self._suits(work, session):
+            if session.has_credit(lane.kind) and self._suits(work, session):
                 self._counters["assigned_spilled"] += 1
                 self._assign(work, session)
 
@@ -284,9 +370,18 @@ class Dispatcher:
     def _arm_spill(self, lane: Lane) -> None:
         head = lane.common.head() if lane.idle else None
         if head is None:
-            self._deadlines.cancel(lane.spill_timer)
+            if lane.is_spill_due:
+                lane.is_spill_due = False
+                self._deadlines.cancel(lane.spill_timer)
         else:
+            lane.is_spill_due = True
             self._deadlines.set(lane.spill_timer, max(self._desk.now, head.since + self._spill_after_s))
+
+    def _arm_recall(self, lane: Lane, not_before: float) -> None:
+        if lane.waiting and lane.vacant and not lane.is_recall_due:
+            lane.is_recall_due = True
+            due = next(iter(lane.waiting)).since + self._spill_after_s
+            self._deadlines.set(lane.recall_timer, max(self._desk.now, due, not_before))
 
     def _start_waiting(self, lane: Lane, query: Query) -> None:
         timer = WaitTimer(lane.key, query.query_id)

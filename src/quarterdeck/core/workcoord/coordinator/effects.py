@@ -92,6 +92,14 @@ class ReportProgress:
 
 
 @dataclass(frozen=True, slots=True)
+class ReportRecall:
+    """An attempt has come back that was taken from a worker which had not begun it. It was no try: nothing of it ran,
+    and the work is on its way to a worker that begins it sooner."""
+
+    attempt: AttemptId
+
+
+@dataclass(frozen=True, slots=True)
 class ReportDurable:
     """Where a durable work stands, for its owner's catalog. It comes before the assignment it tells of is sent: a
     leader that writes it down first never uses an attempt's number twice, nor forgets whom it gave a work to."""
@@ -134,6 +142,7 @@ Effect = (
     | DeliverResult
     | DropResult
     | ReportProgress
+    | ReportRecall
     | ReportDurable
     | EndQuery
     | RefuseWork

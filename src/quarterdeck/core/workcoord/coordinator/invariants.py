@@ -58,10 +58,14 @@ def _of_work(work: Work, out_of_reach: list[Attempt]) -> Iterator[Claim]:
 
 def _of_session(session: Session) -> Iterator[Claim]:
     name = session.session_id
-    counted = sum(a.takes_credit for a in session.attempts.values()) + sum(session.closing.values())
+    counted = sum(a.takes_credit for a in session.attempts.values())
+    counted += sum(kind is not None for kind in session.closing.values())
+    suspects = [a for a in session.attempts.values() if a.work.deaths]
     both = session.attempts.keys() & session.closing.keys()
     in_rotation = session.state is WorkerState.ACCEPTING
     yield session.outstanding == counted, "session %s counts %s attempts, not %s", (name, session.outstanding, counted)
     yield not both, "session %s has attempts both current and closing: %s", (name, both)
     yield session.state is not WorkerState.ABSENT, "session %s is of a worker that is gone", (name,)
+    yield len(suspects) < 2, "session %s has %s suspects side by side", (name, len(suspects))
+    yield session.suspect in (*suspects, None), "session %s remembers a suspect that it does not have", (name,)
     yield not session.lanes or in_rotation, "session %s is %s and in rotation", (name, session.state)

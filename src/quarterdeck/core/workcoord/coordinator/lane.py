@@ -2,18 +2,19 @@
 
 A waiting work stands in the line of the worker that placement chose for it, its home, because its cache is warm there.
 It also stands in the common line of the lane: once it has waited longer than an idle worker should be kept from it, any
-worker with credit takes it. Works that nobody may take now stand in a backlog and are placed a batch at a time, so that
-no step grows with the number of works.
+worker with credit takes it. A work that was given to a worker and waits there, behind what runs, is taken back when
+another could begin it at once. Works that nobody may take now stand in a backlog and are placed a batch at a time, so
+that no step grows with the number of works.
 """
 
-from collections import deque
+from collections import OrderedDict, deque
 from typing import TypeAlias
 
 from quarterdeck.core.ids import WorkerId
 from quarterdeck.core.placement import Placement, PlacementStrategy, make_placement
 from quarterdeck.core.workcoord.coordinator.line import Line
-from quarterdeck.core.workcoord.coordinator.records import Query, Session, Work
-from quarterdeck.core.workcoord.coordinator.timers import BacklogTimer, SpillTimer
+from quarterdeck.core.workcoord.coordinator.records import Attempt, Query, Session, Work
+from quarterdeck.core.workcoord.coordinator.timers import BacklogTimer, RecallTimer, SpillTimer
 from quarterdeck.core.workcoord.model import WorkKind
 
 LaneKey: TypeAlias = tuple[str, WorkKind]
@@ -31,24 +32,42 @@ class Lane:
         "common",
         "homes",
         "idle",
+        "is_recall_due",
+        "is_spill_due",
         "key",
+        "kind",
         "members",
         "pending",
         "pinned",
+        "recall_timer",
         "spill_timer",
+        "suspects",
+        "vacant",
+        "waiting",
     )
 
     def __init__(self, key: LaneKey) -> None:
         self.key = key
+        self.kind = key[1]
         self.spill_timer = SpillTimer(key)
+        self.is_spill_due = False
+        """Whether that timer runs: to ask for it costs more than to know."""
+        self.recall_timer = RecallTimer(key)
+        self.is_recall_due = False
         self.backlog_timer = BacklogTimer(key)
         self.members: dict[WorkerId, Session] = {}
         self.idle: dict[WorkerId, Session] = {}
         """Members with credit to spare."""
+        self.vacant: dict[WorkerId, Session] = {}
+        """Those among them that would begin a work at once."""
+        self.waiting: OrderedDict[Attempt, None] = OrderedDict()
+        """Attempts of which no worker has said that they have begun, the oldest first; not those recalled already."""
         self.homes: dict[WorkerId, Line] = {}
         self.common = Line()
         self.choosy = Line()
         """Works that wait at home and may go elsewhere, but not anywhere."""
+        self.suspects = Line()
+        """Works that wait for a worker with no other suspect."""
         self.backlog: deque[Line] = deque()
         """Works to be placed as soon as there is a worker."""
         self.blocked = Line()
@@ -83,15 +102,20 @@ class Lane:
         worker_id = session.worker_id
         del self.members[worker_id]
         self.idle.pop(worker_id, None)
+        self.vacant.pop(worker_id, None)
         self.backlog.append(self.homes.pop(worker_id))
         for placement in self._placements.values():
             placement.remove(worker_id)
 
     def credit_changed(self, session: Session) -> None:
         worker_id = session.worker_id
+        load, kind = session.load, self.kind
         self.idle.pop(worker_id, None)
-        if session.free > 0:
+        self.vacant.pop(worker_id, None)
+        if load.has_room(kind, session.credit):
             self.idle[worker_id] = session  # last in turn, so that idle workers share what spills over
+            if load.has_room(kind, session.worker.slots):
+                self.vacant[worker_id] = session
         for placement in self._placements.values():
             placement.set_free(worker_id, session.free)
 

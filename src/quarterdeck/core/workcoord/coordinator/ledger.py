@@ -4,10 +4,11 @@ It keeps the work table. It does not know when a worker is alive or in rotation:
 gone, and the dispatcher decides who gets what.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from quarterdeck.core.errors import ErrorCode
-from quarterdeck.core.ids import QueryId, WorkerId
+from quarterdeck.core.ids import Incarnation, QueryId, WorkerId
+from quarterdeck.core.workcoord.coordinator.blame import Suspects, quarantined
 from quarterdeck.core.workcoord.coordinator.desk import Desk
 from quarterdeck.core.workcoord.coordinator.dispatch import Dispatcher
 from quarterdeck.core.workcoord.coordinator.effects import (
@@ -20,9 +21,10 @@ from quarterdeck.core.workcoord.coordinator.effects import (
     RefuseWork,
     ReportDurable,
     ReportProgress,
+    ReportRecall,
 )
 from quarterdeck.core.workcoord.coordinator.lane import LaneKey
-from quarterdeck.core.workcoord.coordinator.records import Attempt, Query, Session, Work
+from quarterdeck.core.workcoord.coordinator.records import Attempt, Death, Loss, Query, Session, Work
 from quarterdeck.core.workcoord.coordinator.tables import WORK_TABLE, WorkState, WorkTrigger
 from quarterdeck.core.workcoord.coordinator.timers import LeaseTimer
 from quarterdeck.core.workcoord.messages import ArtifactAck, AssignWork, CancelQuery, CancelWork
@@ -134,6 +136,7 @@ class Ledger:
         if attempt is not None:
             self._desk.counters["accepted"] += 1
             self._move(attempt.work, WorkTrigger.ACCEPT)
+            attempt.work.lane.waiting.pop(attempt, None)
             self._report(attempt.work, attempt)
             if attempt.work.spec.policy.resident:
                 self._give_back_credit(attempt, session)
@@ -153,6 +156,8 @@ class Ledger:
         if attempt is None:
             return
         self._move(attempt.work, WorkTrigger.READY)
+        if attempt.work.deaths:
+            self._acquit(attempt.work, session)
         if attempt_id not in attempt.work.query.fetches:
             attempt.work.query.fetches[attempt_id] = None
             self._desk.do(FetchArtifact(attempt_id, attempt.worker_id, artifact))
@@ -165,14 +170,22 @@ class Ledger:
         self.dispatch.credit_changed(session)
 
     def returned(self, session: Session, attempt_id: AttemptId) -> None:
-        attempt = self._heard_end(session, attempt_id, WorkTrigger.RETURN)
+        returned = session.attempts.get(attempt_id)
+        is_recalled = returned is not None and returned.is_recalled
+        trigger = WorkTrigger.RECALL if is_recalled else WorkTrigger.RETURN
+        attempt = self._heard_end(session, attempt_id, trigger)
         if attempt is not None:
-            self._retry(attempt, WorkTrigger.RETURN, None)
+            if is_recalled:
+                self._desk.do(ReportRecall(attempt_id))
+            attempt.work.is_recalled = is_recalled
+            self._retry(attempt, trigger, None)
         self.dispatch.credit_changed(session)
 
     def failed(self, session: Session, attempt_id: AttemptId, error: WorkError) -> None:
         attempt = self._heard_end(session, attempt_id, WorkTrigger.FAIL)
         if attempt is not None:
+            if error.culprit and not attempt.work.durable:
+                error = self._blame(attempt, session, error, attempt.work.deaths, is_certain=True)
             self._retry(attempt, WorkTrigger.FAIL, error)
         self.dispatch.credit_changed(session)
 
@@ -223,22 +236,34 @@ class Ledger:
 
     # What the roster says
 
-    def session_lost(self, session: Session, reason: str) -> None:
-        """The session is gone, and out of rotation already. Session-bound work moves, durable work waits."""
+    def session_lost(
+        self, session: Session, reason: str, loss: Loss, is_here: Callable[[WorkerId, Incarnation], bool]
+    ) -> None:
+        """The session is gone, and out of rotation already. Session-bound work moves, durable work waits.
+
+        What may have been running pays for it with a failure, or is blamed; what only waited there pays nothing.
+        """
+        suspects = Suspects.of(session, loss, is_here)
         attempts = list(session.attempts.values())
         session.attempts.clear()
         session.closing.clear()
-        session.outstanding = 0
+        session.load.clear()
+        session.suspect = None
         for attempt in attempts:
             attempt.session = None
-        error = WorkError(ErrorCode.UNAVAILABLE, f"worker {session.worker_id} was lost: {reason}")
+        lost = WorkError(ErrorCode.UNAVAILABLE, f"worker {session.worker_id} was lost: {reason}")
         for attempt in attempts:
             if attempt.work.query.ended:
                 continue
             if attempt.work.durable:
                 self._put_out_of_reach(attempt)
-            else:
-                self._retry(attempt, WorkTrigger.LOSE, error)
+                continue
+            attempt.work.losses += 1
+            error = lost if suspects.has_to_pay(attempt) else None
+            if attempt in suspects.blamed:
+                earlier = suspects.blamed[attempt]
+                error = self._blame(attempt, session, lost, earlier, is_certain=loss is Loss.DEATH)
+            self._retry(attempt, WorkTrigger.LOSE, error)
 
     def worker_back(self, session: Session, holdings: Iterable[Holding]) -> None:
         """A worker has registered with what it still holds; the rest of what it had is lost."""
@@ -297,12 +322,16 @@ class Ledger:
         work.number += 1
         attempt = self._bind(work, session.worker_id, session)
         session.attempts[attempt.attempt_id] = attempt
-        session.outstanding += 1
+        session.load.add(work.spec.kind)
+        if work.deaths:
+            session.suspect = attempt
+        if not work.durable:
+            work.lane.waiting[attempt] = None
         self._report(work, attempt)
         self._desk.send(session, AssignWork(work.spec, work.number))
 
     def _bind(self, work: Work, worker_id: WorkerId, session: Session | None) -> Attempt:
-        attempt = Attempt(work.current_id, work, worker_id, session, session is not None)
+        attempt = Attempt(work.current_id, work, worker_id, session, session is not None, self._desk.now)
         work.current = attempt
         work.query.live[attempt.attempt_id] = attempt
         self.dispatch.host(work, worker_id)
@@ -311,6 +340,7 @@ class Ledger:
     def _unbind(self, attempt: Attempt) -> None:
         """The attempt is no longer its work's current one."""
         attempt.work.current = None
+        attempt.work.lane.waiting.pop(attempt, None)
         del attempt.work.query.live[attempt.attempt_id]
         self.dispatch.unhost(attempt.work, attempt.worker_id)
 
@@ -325,22 +355,28 @@ class Ledger:
             self._desk.send(session, CancelWork(attempt.attempt_id))
 
     def _await_end(self, attempt: Attempt, session: Session) -> None:
+        self._take_off(attempt, session)
+        session.closing[attempt.attempt_id] = attempt.work.spec.kind if attempt.takes_credit else None
+
+    def _take_off(self, attempt: Attempt, session: Session) -> None:
         del session.attempts[attempt.attempt_id]
-        session.closing[attempt.attempt_id] = attempt.takes_credit
+        if session.suspect is attempt:
+            session.suspect = None
 
     def _forget_attempt(self, attempt: Attempt, session: Session) -> None:
         """Its end was heard, or said by us: it keeps no credit and no record."""
         self._give_back_credit(attempt, session)
-        del session.attempts[attempt.attempt_id]
+        self._take_off(attempt, session)
 
     def _forget_closing(self, session: Session, attempt_id: AttemptId) -> None:
-        if session.closing.pop(attempt_id):
-            session.outstanding -= 1
+        kind = session.closing.pop(attempt_id)
+        if kind is not None:
+            session.load.remove(kind)
 
     def _give_back_credit(self, attempt: Attempt, session: Session) -> None:
         if attempt.takes_credit:
             attempt.takes_credit = False
-            session.outstanding -= 1
+            session.load.remove(attempt.work.spec.kind)
 
     def _heard(self, session: Session, attempt_id: AttemptId, trigger: WorkTrigger) -> Attempt | None:
         """The attempt a message is about; None if we have given it up and the message no longer matters."""
@@ -384,6 +420,21 @@ class Ledger:
         else:
             self._report(work, None)
             self.dispatch.place(work)
+
+    def _blame(
+        self, attempt: Attempt, session: Session, error: WorkError, earlier: tuple[Death, ...], *, is_certain: bool
+    ) -> WorkError:
+        """What ran it has died. Why it is not tried again, if that was once too often; else what had happened."""
+        work, worker = attempt.work, session.worker
+        had_begun = work.state is WorkState.ACCEPTED
+        work.deaths = (*earlier, Death(worker.worker_id, worker.incarnation, is_certain, had_begun))
+        self._desk.counters["blamed"] += 1
+        return quarantined(work, error) or error
+
+    def _acquit(self, work: Work, session: Session) -> None:
+        """It came to its end, and whatever ran it lives."""
+        work.deaths = ()
+        session.suspect = None
 
     def _give_up(self, work: Work, error: WorkError) -> None:
         self._move(work, WorkTrigger.GIVE_UP)
@@ -473,7 +524,7 @@ class Ledger:
     def _cancel_unknown(self, session: Session, attempt_id: AttemptId) -> None:
         """A worker holds what its owner gave up or gave to another; it is told to let go."""
         self._desk.counters["holdings_canceled"] += 1
-        session.closing[attempt_id] = False
+        session.closing[attempt_id] = None
         self._desk.send(session, CancelWork(attempt_id))
 
     # Inside: queries
@@ -501,6 +552,7 @@ class Ledger:
             out_of_reach = attempt.work.state is WorkState.UNREACHABLE
             self._move(attempt.work, WorkTrigger.CANCEL)
             attempt.work.current = None
+            attempt.work.lane.waiting.pop(attempt, None)
             self.dispatch.unhost(attempt.work, attempt.worker_id)
             if out_of_reach:
                 self._take_from_unreachable(attempt)

@@ -21,6 +21,9 @@ class Line:
     def __len__(self) -> int:
         return sum(len(works) for works in self._queries.values())
 
+    def __bool__(self) -> bool:
+        return bool(self._queries)
+
     def push(self, work: Work) -> None:
         works = self._queries.get(work.query)
         if works is None:

@@ -21,11 +21,12 @@ from quarterdeck.core.workcoord.coordinator.desk import Desk
 from quarterdeck.core.workcoord.coordinator.effects import CloseReason, Effect, Outcome
 from quarterdeck.core.workcoord.coordinator.invariants import claims
 from quarterdeck.core.workcoord.coordinator.ledger import Ledger
-from quarterdeck.core.workcoord.coordinator.records import Session
+from quarterdeck.core.workcoord.coordinator.records import Loss, Session
 from quarterdeck.core.workcoord.coordinator.roster import Roster
 from quarterdeck.core.workcoord.coordinator.timers import (
     BacklogTimer,
     LeaseTimer,
+    RecallTimer,
     SessionTimer,
     SpillTimer,
     ThrottleTimer,
@@ -64,8 +65,8 @@ class CoordinatorConfig:
     coordinator_id: CoordinatorId
     liveness: LivenessPolicy = field(default_factory=LivenessPolicy)
     spill_after_s: float = 0.1
-    """How long a work waits for the worker whose cache is warm while another is idle. Longer reads less data twice;
-    shorter lets idle workers help sooner."""
+    """How long a work waits for the worker whose cache is warm, or on it for what runs there, while another is idle.
+    Longer reads less data twice; shorter lets idle workers help sooner."""
     fence: Fence = Fence(0)
     """Above 0 for a leader, which owns all durable work; rises with every leader."""
 
@@ -131,7 +132,7 @@ class CoordinatorMachine:
             case ev.SessionLost(session_id, reason):
                 session = self.roster.session(session_id)
                 if session is not None:
-                    self.roster.lose(session, reason)
+                    self.roster.lose(session, reason, Loss.CUT)
             case ev.WorkRestored(spec, worker_id, number):
                 if len(self.roster):
                     raise ValueError(
@@ -230,6 +231,8 @@ class CoordinatorMachine:
                 self.roster.throttle_timer(session_id)
             case SpillTimer(key):
                 self.ledger.dispatch.spill(key)
+            case RecallTimer(key):
+                self.ledger.dispatch.recall(key)
             case BacklogTimer(key):
                 self.ledger.dispatch.place_backlog(key)
             case WaitTimer(key, query_id):

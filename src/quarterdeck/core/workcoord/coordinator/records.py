@@ -2,16 +2,50 @@
 
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from quarterdeck.core.ids import QueryId, SessionId, WorkerId
+from quarterdeck.core.ids import Incarnation, QueryId, SessionId, WorkerId
 from quarterdeck.core.workcoord.coordinator.tables import WorkerState, WorkState
 from quarterdeck.core.workcoord.liveness import PeerWatch
-from quarterdeck.core.workcoord.model import AttemptId, Binding, DiskUse, WorkerInfo, WorkerStatus, WorkKey, WorkSpec
+from quarterdeck.core.workcoord.load import Load
+from quarterdeck.core.workcoord.model import (
+    AttemptId,
+    Binding,
+    DiskUse,
+    WorkerInfo,
+    WorkerStatus,
+    WorkKey,
+    WorkKind,
+    WorkSpec,
+)
 
 if TYPE_CHECKING:
     from quarterdeck.core.workcoord.coordinator.lane import Lane
     from quarterdeck.core.workcoord.coordinator.line import Line
+
+
+class Loss(StrEnum):
+    """What the end of a session says of the process at its other end."""
+
+    ORDERLY = "orderly"
+    """It said goodbye, or we ended the session: nothing that it ran is to blame."""
+    CUT = "cut"
+    """The connection broke. It has died, or the network has failed, and then it comes back as the same process."""
+    DEATH = "death"
+    """It fell silent, or another process has its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """A worker, or an engine of it, that was lost while it ran a work."""
+
+    worker_id: WorkerId
+    incarnation: Incarnation
+    is_certain: bool
+    """Not so while the same process may come back."""
+    had_begun: bool
+    """Whether it had said that it runs it. It may have died before it could, or never have got it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -55,6 +89,14 @@ class Work:
     """The number of the latest attempt."""
     failures: int = 0
     """Since it last got anywhere."""
+    deaths: tuple[Death, ...] = ()
+    """What died while it ran this: a work that has any is a suspect, and runs without another suspect beside it."""
+    losses: int = 0
+    """Workers that were lost while they had it, whether it ran or not."""
+    recalls: int = 0
+    """How often it was taken back from a worker that had not begun it."""
+    is_recalled: bool = False
+    """It comes from a worker where it would have waited: not back there, if another can begin it now."""
     served: int = 0
     """The attempt whose held result was delivered; 0 for none."""
     current: "Attempt | None" = None
@@ -92,6 +134,10 @@ class Attempt:
     session: "Session | None"
     """None while a durable attempt's worker is out of reach."""
     takes_credit: bool
+    since: float
+    """When it was assigned."""
+    is_recalled: bool = False
+    """The worker was asked to hand it back if it has not begun."""
 
 
 @dataclass(slots=True, eq=False)
@@ -104,13 +150,17 @@ class Session:
     took_stock: bool = False
     """Whether the worker has told what durable work it holds."""
     credit: int = 0
-    outstanding: int = 0
+    load: Load = field(default_factory=Load)
+    """The attempts on it that take credit."""
+    suspect: Attempt | None = None
+    """The attempt on it whose work is a suspect; never two."""
     throttled_until: float = 0.0
     disk: DiskUse | None = None
     attempts: dict[AttemptId, Attempt] = field(default_factory=dict[AttemptId, Attempt])
     """The current attempts it has."""
-    closing: dict[AttemptId, bool] = field(default_factory=dict[AttemptId, bool])
-    """Attempts we have given up and whose end has not been heard; True for those that keep their credit until then."""
+    closing: dict[AttemptId, WorkKind | None] = field(default_factory=dict[AttemptId, WorkKind | None])
+    """Attempts we have given up and whose end has not been heard; with the kind of those that keep their credit until
+    then."""
     lanes: "deque[Lane]" = field(default_factory=deque["Lane"])
     """The lanes it is in rotation for; none when it is not. Turned as they are served, so that each has its turn."""
 
@@ -119,5 +169,12 @@ class Session:
         return self.worker.worker_id
 
     @property
+    def outstanding(self) -> int:
+        return self.load.total
+
+    @property
     def free(self) -> int:
-        return self.credit - self.outstanding
+        return self.credit - self.load.charged
+
+    def has_credit(self, kind: WorkKind) -> bool:
+        return self.load.has_room(kind, self.credit)

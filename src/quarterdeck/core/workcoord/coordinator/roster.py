@@ -7,7 +7,7 @@ given work, exactly while it is accepting.
 from collections import Counter
 from collections.abc import Iterator
 
-from quarterdeck.core.ids import SessionId, WorkerId
+from quarterdeck.core.ids import Incarnation, SessionId, WorkerId
 from quarterdeck.core.workcoord.coordinator.desk import Desk
 from quarterdeck.core.workcoord.coordinator.effects import (
     CloseReason,
@@ -18,7 +18,7 @@ from quarterdeck.core.workcoord.coordinator.effects import (
     WarnOfSilence,
 )
 from quarterdeck.core.workcoord.coordinator.ledger import Ledger
-from quarterdeck.core.workcoord.coordinator.records import Session
+from quarterdeck.core.workcoord.coordinator.records import Loss, Session
 from quarterdeck.core.workcoord.coordinator.tables import WORKER_TABLE, WorkerState, WorkerTrigger
 from quarterdeck.core.workcoord.coordinator.timers import SessionTimer, ThrottleTimer
 from quarterdeck.core.workcoord.liveness import PeerWatch, Silence
@@ -77,7 +77,9 @@ class Roster:
             self.refuse(session_id, f"worker id {worker.worker_id} is taken by a process that started later")
             return
         if before is not None:
-            self.break_off(before, CloseReason.REPLACED, "the worker opened another session")
+            is_same = worker.incarnation == before.worker.incarnation
+            loss = Loss.ORDERLY if is_same else Loss.DEATH
+            self.break_off(before, CloseReason.REPLACED, "the worker opened another session", loss)
         now = self._desk.now
         session = Session(session_id, worker, PeerWatch.begin(self._liveness, now))
         self._sessions[session_id] = session
@@ -92,19 +94,19 @@ class Roster:
         self._desk.do(SendToWorker(session_id, Refused(reason)))
         self._desk.do(CloseSession(session_id, CloseReason.REFUSED, reason))
 
-    def break_off(self, session: Session, reason: CloseReason, detail: str) -> None:
+    def break_off(self, session: Session, reason: CloseReason, detail: str, loss: Loss = Loss.ORDERLY) -> None:
         """Ends a session from our side."""
         self._desk.do(CloseSession(session.session_id, reason, detail))
-        self.lose(session, detail)
+        self.lose(session, detail, loss)
 
-    def lose(self, session: Session, reason: str) -> None:
+    def lose(self, session: Session, reason: str, loss: Loss) -> None:
         """The session is gone. The worker leaves rotation before its work is given to others."""
         del self._sessions[session.session_id]
         del self._by_worker[session.worker_id]
         self._desk.counters["sessions_lost"] += 1
         self._desk.deadlines.cancel(SessionTimer(session.session_id))
         self._change(session, WorkerTrigger.LOSE)
-        self._ledger.session_lost(session, reason)
+        self._ledger.session_lost(session, reason, loss, self._is_here)
 
     # What a worker says of itself
 
@@ -169,7 +171,7 @@ class Roster:
         silent_s = watch.silence_s(now, self._blame_from)
         silence = watch.judge(now, self._blame_from)
         if silence is Silence.LOST:
-            self.break_off(session, CloseReason.SILENT, f"nothing heard for {silent_s:.1f} s")
+            self.break_off(session, CloseReason.SILENT, f"nothing heard for {silent_s:.1f} s", Loss.DEATH)
             return
         if silence is Silence.NOTABLE:
             self._change(session, WorkerTrigger.MISS)
@@ -182,6 +184,11 @@ class Roster:
         self._change(self._sessions[session_id], WorkerTrigger.THROTTLE_END)
 
     # Inside
+
+    def _is_here(self, worker_id: WorkerId, incarnation: Incarnation) -> bool:
+        """Whether this very process has a session now."""
+        session = self._by_worker.get(worker_id)
+        return session is not None and session.worker.incarnation == incarnation
 
     def _apply_status(self, session: Session, status: WorkerStatus) -> None:
         state = session.state

@@ -27,6 +27,7 @@ class WorkTrigger(StrEnum):
     ACCEPT = "accept"
     REJECT = "reject"
     RETURN = "return"
+    RECALL = "recall"
     READY = "ready"
     FAIL = "fail"
     FETCH_FAIL = "fetch fail"
@@ -56,6 +57,8 @@ WORK_TABLE = TransitionTable(
             (_W.READY, _T.COMMIT): _W.DONE,
             # Back to the start, one attempt spent.
             (_W.ASSIGNED, _T.REJECT): _W.PENDING,
+            (_W.ASSIGNED, _T.RETURN): _W.PENDING,
+            (_W.ASSIGNED, _T.RECALL): _W.PENDING,
             (_W.ACCEPTED, _T.RETURN): _W.PENDING,
             (_W.ACCEPTED, _T.FAIL): _W.PENDING,
             (_W.READY, _T.FETCH_FAIL): _W.PENDING,

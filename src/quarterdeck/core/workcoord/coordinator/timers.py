@@ -26,6 +26,13 @@ class SpillTimer:
 
 
 @dataclass(frozen=True, slots=True)
+class RecallTimer:
+    """A work has waited long enough on a worker that does not begin it."""
+
+    lane: tuple[str, WorkKind]
+
+
+@dataclass(frozen=True, slots=True)
 class BacklogTimer:
     """More works without a home are to be placed."""
 
@@ -47,4 +54,4 @@ class LeaseTimer:
     attempt: AttemptId
 
 
-Timer = SessionTimer | ThrottleTimer | SpillTimer | BacklogTimer | WaitTimer | LeaseTimer
+Timer = SessionTimer | ThrottleTimer | SpillTimer | RecallTimer | BacklogTimer | WaitTimer | LeaseTimer

@@ -17,7 +17,14 @@ def claims(machine: "WorkerMachine") -> Iterator[Claim]:
     attempts, sessions = list(machine.attempts()), list(machine.sessions())
     in_slots = sum(attempt.in_slot for attempt in attempts)
     yield machine.busy_slots == in_slots, "%s slots are said to be busy, %s are", (machine.busy_slots, in_slots)
-    yield in_slots <= info.slots, "%s attempts run in %s slots", (in_slots, info.slots)
+    most = info.slots + len(info.kinds) - 1
+    yield in_slots <= most, "%s attempts run where %s may", (in_slots, most)
+    waiting = list(machine.places.waiting())
+    queued = sum(attempt.state is AttemptState.QUEUED for attempt in attempts)
+    yield len(waiting) == machine.queued == queued, "%s attempts stand in line, %s wait", (len(waiting), queued)
+    for attempt in waiting:
+        kind = attempt.spec.kind
+        yield machine.places.running(kind) > 0, "%s waits, and no %s runs", (attempt.attempt_id, kind)
     room = max(info.slots + info.queue_places, len(sessions))
     granted = sum(session.granted for session in sessions)
     yield granted <= room, "a credit of %s was given for a room of %s", (granted, room)

@@ -4,11 +4,12 @@ Rules it keeps, whatever peers do:
 
 - an attempt ends exactly once, and its session hears of that end while it lasts;
 - what is bound to a session stops when that session is gone, and the worker registers again only when it has stopped;
-- it never runs more than it has slots for, and its credit is never more than its room;
+- it never runs more than it has slots for, and one for each further kind; its credit is never more than its room;
+- no kind waits for others alone: each has a place of its own;
 - a peer that breaks the protocol is counted and loses its session; nobody else is touched.
 """
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -35,6 +36,7 @@ from quarterdeck.core.workcoord.messages import (
     DrainRequest,
     Goodbye,
     Holdings,
+    RecallWork,
     Register,
     Registered,
     RejectReason,
@@ -75,6 +77,7 @@ from quarterdeck.core.workcoord.worker.effects import (
     StopExecution,
 )
 from quarterdeck.core.workcoord.worker.invariants import claims
+from quarterdeck.core.workcoord.worker.places import Places
 from quarterdeck.core.workcoord.worker.records import Attempt, Session
 from quarterdeck.core.workcoord.worker.tables import ATTEMPT_TABLE, AttemptState, AttemptTrigger
 from quarterdeck.core.workcoord.worker.timers import ArtifactTimer, DrainTimer, SessionTimer, Timer
@@ -117,8 +120,7 @@ class WorkerMachine:
         self._fence = Fence(0)
         self._sessions: dict[SessionId, Session] = {}
         self._attempts: dict[AttemptId, Attempt] = {}
-        self._line: OrderedDict[AttemptId, Attempt] = OrderedDict()
-        self._busy_slots = 0
+        self._places = Places(config.info.slots)
         self._clearing: dict[SessionId, int] = {}
         """Sessions that are gone, and how many executions bound to them have not stopped yet."""
 
@@ -130,12 +132,17 @@ class WorkerMachine:
 
     @property
     def queued(self) -> int:
-        """How many attempts wait for a slot."""
-        return len(self._line)
+        """How many attempts wait for a place."""
+        return self._places.queued
 
     @property
     def busy_slots(self) -> int:
-        return self._busy_slots
+        """How many run; up to one more than there are slots for each further kind."""
+        return self._places.busy
+
+    @property
+    def places(self) -> Places:
+        return self._places
 
     def session(self, session_id: SessionId) -> Session | None:
         return self._sessions.get(session_id)
@@ -261,6 +268,8 @@ class WorkerMachine:
                     raise PeerError(f"it confirmed a credit of {credit}, which it was not given")
                 session.grants.popleft()
                 self._share_credit()
+            case RecallWork(attempt_id):
+                self._recalled(session, attempt_id)
             case DrainRequest():
                 self._drain()
             case Goodbye(reason):
@@ -326,6 +335,7 @@ class WorkerMachine:
         for attempt in self._attempts.values():
             if attempt.durable and attempt.state not in _NOT_HELD:
                 self._report_to(attempt, session)
+                attempt.told_begun = True
                 if attempt.state is AttemptState.READY and attempt.artifact is not None:
                     self._tell(attempt, WorkReady(attempt.attempt_id, attempt.artifact))
 
@@ -344,7 +354,7 @@ class WorkerMachine:
             raise PeerError(f"{attempt_id} was assigned before")
         if spec.kind not in self.config.info.kinds or spec.tenant != self.config.info.tenant:
             raise PeerError(f"{spec.kind} work of tenant {spec.tenant!r} was assigned, which this worker does not take")
-        if session.outstanding >= max(session.grants):
+        if not session.load.has_room(spec.kind, max(session.grants)):
             raise PeerError(f"{attempt_id} was assigned beyond the credit of {max(session.grants)}")
         reason = self._reason_to_reject(session, durable=spec.policy.binding is Binding.DURABLE)
         if reason is not None:
@@ -353,14 +363,12 @@ class WorkerMachine:
         durable = spec.policy.binding is Binding.DURABLE
         attempt = Attempt(attempt_id, spec, session, None if durable else session.session_id)
         self._attempts[attempt_id] = session.attempts[attempt_id] = attempt
-        session.outstanding += 1
-        self._send(session, WorkAccepted(attempt_id))
+        session.load.add(spec.kind)
         if spec.policy.resident:
-            self._give_back_credit(attempt)
             self._start(attempt)
-        else:
-            self._line[attempt_id] = attempt
-            self._start_next()
+            self._give_back_credit(attempt)
+        elif self._places.enter(attempt):
+            self._start(attempt)
 
     def _reason_to_reject(self, session: Session, *, durable: bool) -> RejectReason | None:
         if self._status.draining:
@@ -402,19 +410,26 @@ class WorkerMachine:
         elif was_running:
             self._do(StopExecution(attempt_id))
 
+    def _recalled(self, session: Session, attempt_id: AttemptId) -> None:
+        """Gives back what has not begun; somebody else begins it sooner. What runs or has ended stays what it is."""
+        attempt = session.attempts.get(attempt_id)
+        if attempt is None or attempt.state is not AttemptState.QUEUED:
+            self.counters["late_recalls"] += 1
+            return
+        self._move(attempt, AttemptTrigger.RECALL)
+        self._end(attempt, WorkReturned(attempt_id), drop=False)
+
     # Execution
 
     def _start_next(self) -> None:
-        while self._line and self._has_slot():
-            _, attempt = self._line.popitem(last=False)
-            self._busy_slots += 1
+        while self._places.queued and (attempt := self._places.take_next()) is not None:
             self._start(attempt)
-
-    def _has_slot(self) -> bool:
-        return self._busy_slots < self.config.info.slots
 
     def _start(self, attempt: Attempt) -> None:
         self._move(attempt, AttemptTrigger.START)
+        if not attempt.told_begun:
+            attempt.told_begun = True
+            self._tell(attempt, WorkAccepted(attempt.attempt_id))
         self._do(StartExecution(attempt.attempt_id, attempt.spec))
 
     def _execution_succeeded(self, attempt: Attempt, artifact: Artifact) -> None:
@@ -449,7 +464,7 @@ class WorkerMachine:
 
     def _free_slot(self, attempt: Attempt) -> None:
         if attempt.in_slot:
-            self._busy_slots -= 1
+            self._places.give_back(attempt.spec.kind)
 
     def _lose_result(self, attempt: Attempt, reason: str) -> None:
         if ATTEMPT_TABLE.allows(attempt.state, AttemptTrigger.LOSE):
@@ -459,11 +474,13 @@ class WorkerMachine:
     # The end of an attempt
 
     def _move(self, attempt: Attempt, trigger: AttemptTrigger) -> None:
-        self.moves[attempt.state, trigger] += 1
-        attempt.state = ATTEMPT_TABLE.next(attempt.state, trigger)
+        before = attempt.state
+        self.moves[before, trigger] += 1
+        attempt.state = ATTEMPT_TABLE.next(before, trigger)
         if attempt.state is AttemptState.ENDED:
             del self._attempts[attempt.attempt_id]
-            self._line.pop(attempt.attempt_id, None)
+            if before is AttemptState.QUEUED:
+                self._places.leave_line(attempt)
             self._deadlines.cancel(ArtifactTimer(attempt.attempt_id))
 
     def _end(self, attempt: Attempt, end: WorkerMessage, *, drop: bool) -> None:
@@ -483,7 +500,7 @@ class WorkerMachine:
 
     def _give_back_credit(self, attempt: Attempt) -> None:
         if attempt.takes_credit and attempt.session is not None:
-            attempt.session.outstanding -= 1
+            attempt.session.load.remove(attempt.spec.kind)
         attempt.takes_credit = False
 
     def _share_credit(self) -> None:
@@ -509,13 +526,13 @@ class WorkerMachine:
         self.counters["drains"] += 1
         self._set_status(WorkerStatus(accepting_work=False, draining=True))
         self._deadlines.set(DrainTimer(), self._now + self.config.drain_max_s)
-        for attempt in list(self._line.values()):
+        for attempt in list(self._places.waiting()):
             self._move(attempt, AttemptTrigger.RETURN)
             self._end(attempt, WorkReturned(attempt.attempt_id), drop=False)
         self._finish_drain_if_idle()
 
     def _finish_drain_if_idle(self) -> None:
-        if self._finished or not self._status.draining or self._line:
+        if self._finished or not self._status.draining or self._places.queued:
             return
         waiting = (AttemptState.RUNNING, AttemptState.STOPPING, AttemptState.READY)
         if not any(a.state in waiting and not a.durable for a in self._attempts.values()):

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from quarterdeck.core.ids import CoordinatorId, Fence, SessionId
 from quarterdeck.core.workcoord.liveness import PeerWatch
+from quarterdeck.core.workcoord.load import Load
 from quarterdeck.core.workcoord.model import Artifact, AttemptId, Binding, WorkSpec
 from quarterdeck.core.workcoord.worker.tables import AttemptState
 
@@ -17,8 +18,13 @@ class Session:
     watch: PeerWatch
     grants: deque[int] = field(default_factory=lambda: deque([0]))
     """The credit the coordinator confirmed last, then those it has not confirmed yet, oldest first."""
-    outstanding: int = 0
+    load: Load = field(default_factory=Load)
+    """The attempts that take credit."""
     attempts: dict[AttemptId, "Attempt"] = field(default_factory=dict[AttemptId, "Attempt"])
+
+    @property
+    def outstanding(self) -> int:
+        return self.load.total
 
     @property
     def granted(self) -> int:
@@ -27,8 +33,8 @@ class Session:
 
     @property
     def exposure(self) -> int:
-        """How many attempts it may have with us, at worst, before it knows what we want."""
-        return max(self.outstanding, *self.grants)
+        """How much it may charge us with, at worst, before it knows what we want."""
+        return max(self.load.charged, *self.grants)
 
 
 @dataclass(slots=True, eq=False)
@@ -41,6 +47,8 @@ class Attempt:
     """The session that assigned it, for session-bound work: that one is clear when this has ended."""
     state: AttemptState = AttemptState.QUEUED
     takes_credit: bool = True
+    told_begun: bool = False
+    """Whether whoever it reports to knows that it has begun, or takes it for begun."""
     artifact: Artifact | None = None
 
     @property

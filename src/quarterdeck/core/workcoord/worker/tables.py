@@ -25,6 +25,7 @@ class AttemptTrigger(StrEnum):
     STOP = "stop"
     CANCEL = "cancel"
     RETURN = "return"
+    RECALL = "recall"
     ACK = "ack"
     KEEP = "keep"
     LOSE = "lose artifact"
@@ -43,6 +44,7 @@ ATTEMPT_TABLE = TransitionTable(
             (_A.QUEUED, _T.START): _A.RUNNING,
             (_A.QUEUED, _T.CANCEL): _A.ENDED,
             (_A.QUEUED, _T.RETURN): _A.ENDED,
+            (_A.QUEUED, _T.RECALL): _A.ENDED,
             (_A.QUEUED, _T.ORPHAN): _A.ENDED,
             (_A.RUNNING, _T.SUCCEED): _A.READY,
             (_A.RUNNING, _T.FAIL): _A.ENDED,

@@ -19,7 +19,7 @@ from quarterdeck.metrics.promql.exec.selections import note_quantiles
 from quarterdeck.metrics.promql.floats import parse_float, show_open_metrics
 from quarterdeck.metrics.promql.kernels import buckets as kb
 from quarterdeck.metrics.promql.labels import BUCKET, METRIC_NAME, Labels
-from quarterdeck.metrics.promql.limits import ROW_BYTES
+from quarterdeck.metrics.promql.limits import CELL_BYTES
 from quarterdeck.metrics.promql.plan import nodes as pn
 
 
@@ -104,6 +104,8 @@ class BucketsNode:
         for phi, result in zip(args, results, strict=True):
             for value in np.unique(phi).tolist():
                 at = np.isnan(phi) if math.isnan(value) else phi == value
+                rows = len(labels) + len(result.axis)
+                self.context.need(rows * (result.axis.row_bytes + grid.count * 2 * CELL_BYTES))
                 for row, known in enumerate(result.axis.labels):
                     labels.append(lb.replace(known, ((self.plan.label, show_open_metrics(value)),)))
                     values.append(result.values[row])
@@ -150,7 +152,7 @@ def _lay_out(axis: Axis, context: Context) -> Layout:
     group_of: dict[Labels, int] = {}
     found: list[tuple[int, float, int]] = []
     without_bound: list[int] = []
-    context.memory.need(len(axis) * ROW_BYTES)
+    context.memory.need(len(axis) * axis.row_bytes)
     for row, labels in context.watched(enumerate(axis.labels)):
         bound = parse_float(lb.get(labels, BUCKET))
         if bound is None:

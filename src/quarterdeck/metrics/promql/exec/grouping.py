@@ -9,7 +9,6 @@ from quarterdeck.metrics.promql.blocks import I64, Axis
 from quarterdeck.metrics.promql.exec.node import Context
 from quarterdeck.metrics.promql.exec.remembered import Remembered
 from quarterdeck.metrics.promql.labels import METRIC_NAME, Labels
-from quarterdeck.metrics.promql.limits import ROW_BYTES
 
 
 @dataclass
@@ -33,7 +32,7 @@ class Grouping:
         else:
             names = frozenset((*self.names, METRIC_NAME) if self.without else self.names)
             kept = lb.drop if self.without else lb.keep
-            self.context.memory.need(len(axis) * ROW_BYTES)
+            self.context.memory.need(len(axis) * axis.row_bytes)
             groups = (kept(labels, names) for labels in self.context.watched(axis.labels))
             place = np.array([rows.setdefault(group, len(rows)) for group in groups], np.int64)
         nameless = np.zeros(len(rows), np.bool_)

@@ -71,6 +71,8 @@ class InfoNode:
     known: Remembered[Link] = field(default_factory=Remembered[Link])
     axes: dict[object, tuple[I64, Axis]] = field(default_factory=dict[object, tuple[I64, Axis]])
     """By what the result is made of: its order and its axis, so that a stretch like the one before has the same."""
+    axes_bytes: int = 0
+    """What these take."""
 
     def eval(self, grid: Grid) -> VectorBlock:
         base, infos = vector(self.operand, grid), vector(self.series, grid)
@@ -81,6 +83,8 @@ class InfoNode:
     def _link(self, base: Axis, infos: Axis) -> Link:
         """Info series count if for each identifying label that any series has, some series has their value."""
         self.axes.clear()
+        self.context.memory.hold(-self.axes_bytes)
+        self.axes_bytes = 0
         enriched = [row for row, labels in enumerate(base.labels) if not self._is_source(labels)]
         wanted: dict[str, set[str]] = {}
         for row in enriched:
@@ -146,6 +150,9 @@ class InfoNode:
     def _axis(self, link: Link, stretches: Sequence[Stretch]) -> tuple[I64, Axis]:
         """The order of the rows by their labels, and their axis in that order."""
         base, infos = link.axes
+        size_bytes = sum(len(stretch.rows) for stretch in stretches) * (base.row_bytes + infos.row_bytes)
+        self.context.memory.hold(size_bytes)
+        self.axes_bytes += size_bytes
         labels: list[Labels] = []
         for stretch in stretches:
             winners = [infos.labels[row] for row in stretch.winners]

@@ -16,7 +16,7 @@ from quarterdeck.metrics.promql.exec.node import Context, ExecNode, vector
 from quarterdeck.metrics.promql.exec.remembered import Remembered
 from quarterdeck.metrics.promql.exec.unite import unite
 from quarterdeck.metrics.promql.labels import METRIC_NAME, Labels
-from quarterdeck.metrics.promql.limits import ROW_BYTES
+from quarterdeck.metrics.promql.limits import PAIR_BYTES
 from quarterdeck.metrics.promql.plan import nodes as pn
 from quarterdeck.metrics.promql.syntax.ast import Cardinality, VectorMatching
 
@@ -30,7 +30,7 @@ def signature(labels: Labels, matching: VectorMatching, names: frozenset[str]) -
 
 def ordinals(lhs: Axis, rhs: Axis, matching: VectorMatching, context: Context) -> tuple[I64, I64, int]:
     """For each series of either side the number of its signature, and how many there are."""
-    context.memory.need((len(lhs) + len(rhs)) * ROW_BYTES)
+    context.memory.need(len(lhs) * lhs.row_bytes + len(rhs) * rhs.row_bytes)
     names = frozenset(matching.labels)
     known: dict[Labels, int] = {}
 
@@ -129,7 +129,7 @@ class VectorVectorNode:
         matching = self.plan.matching
         many_signature, one_signature, count = ordinals(many, one, matching, self.context)
         met = np.bincount(many_signature, minlength=count) @ np.bincount(one_signature, minlength=count)
-        self.context.memory.need(int(met) * ROW_BYTES)
+        self.context.memory.need(int(met) * (many.row_bytes + PAIR_BYTES * len(matching.include)))
         many_ordinals: list[int] = many_signature.tolist()
         one_ordinals: list[int] = one_signature.tolist()
         ones: list[list[int]] = [[] for _ in range(count)]

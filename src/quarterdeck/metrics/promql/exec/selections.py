@@ -19,7 +19,7 @@ from quarterdeck.metrics.promql.exec.unite import unite
 from quarterdeck.metrics.promql.floats import show_float
 from quarterdeck.metrics.promql.kernels import groups as kg
 from quarterdeck.metrics.promql.labels import METRIC_NAME
-from quarterdeck.metrics.promql.limits import ROW_BYTES
+from quarterdeck.metrics.promql.limits import ROW_BYTES, check_label
 from quarterdeck.metrics.promql.plan import nodes as pn
 from quarterdeck.metrics.promql.syntax.ast import AggregateOp
 from quarterdeck.metrics.promql.syntax.quoting import quote
@@ -182,10 +182,10 @@ class CountValuesNode:
             rows, values, present = self._with_histograms(block, place, axis, keep_label, labels, values, present)
         return add_same(VectorBlock(Axis.of(rows), values, present), self.context)
 
-    def _check_room(self, rows: int, steps: int) -> None:
-        """The labels of each row, and its counts in two forms."""
+    def _check_room(self, rows: int, steps: int, text_bytes: int = 0) -> None:
+        """The labels of each row, what is new in them, and its counts in two forms."""
         self.context.check_stop()
-        self.context.memory.need(rows * (2 * ROW_BYTES + steps * 18))
+        self.context.memory.need(rows * (2 * ROW_BYTES + steps * 18) + text_bytes)
 
     def _with_histograms(
         self,
@@ -202,11 +202,16 @@ class CountValuesNode:
         if histograms is None:
             return labels, values, present
         none_yet = np.zeros(block.present.shape[1])
+        text_bytes = 0
         for row, step in self.context.watched(np.argwhere(block.is_histogram).tolist()):
-            self._check_room(len(rows) + len(labels), len(none_yet))
+            self._check_room(len(rows) + len(labels), len(none_yet), text_bytes)
             shown = str(histograms[row, step]) if keep_label else ""
+            check_label(len(shown), "count_values")
             key = lb.replace(axis.labels[int(place[row])], ((self.label, shown),))
-            rows.setdefault(key, none_yet.copy())[step] += 1
+            if key not in rows:
+                rows[key] = none_yet.copy()
+                text_bytes += shown.__sizeof__()
+            rows[key][step] += 1
         if not rows:
             return labels, values, present
         extra = np.stack(list(rows.values()))

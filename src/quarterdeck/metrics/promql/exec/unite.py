@@ -6,7 +6,6 @@ from quarterdeck.metrics.promql.blocks import Axis, Objects, VectorBlock
 from quarterdeck.metrics.promql.errors import ExecutionError
 from quarterdeck.metrics.promql.exec.node import SAME_LABELSET, Context
 from quarterdeck.metrics.promql.labels import Labels
-from quarterdeck.metrics.promql.limits import ROW_BYTES
 
 
 def unite(block: VectorBlock, context: Context) -> VectorBlock:
@@ -20,7 +19,7 @@ def unite(block: VectorBlock, context: Context) -> VectorBlock:
     targets = [rows.setdefault(key, len(rows)) for key in keys]
     place = np.array(targets, np.int64)
     steps = block.values.shape[1]
-    context.memory.need(len(rows) * (ROW_BYTES + steps * 18))
+    context.memory.need(len(rows) * (block.axis.row_bytes + steps * 18))
     count = np.zeros((len(rows), steps), np.int64)
     np.add.at(count, place, block.present)
     if (count > 1).any():

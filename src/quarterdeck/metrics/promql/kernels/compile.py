@@ -2,7 +2,8 @@
 
 The one place that knows numba, which has no types: everybody else sees the function as written. Compiled code is kept
 on disk beside the source, or in the user's cache if that place cannot be written, so that only the first process on a
-machine waits for the compiler.
+machine waits for the compiler. Numba keeps pickles, which run what is in them: they are taken only from where nobody
+else can write, see `engines.code_folder`.
 
 There is one compiled form of a kernel if it is always called with the same types, and then `warm` has made it before
 the first query. So: what a kernel reads has gone through `given`, what it writes is a new C-contiguous array, and
@@ -11,7 +12,9 @@ numbers are of Python's int and float.
 
 import contextlib
 import hashlib
-from collections.abc import Callable
+import io
+import pickle
+from collections.abc import Callable, Generator
 from pathlib import Path
 from types import FunctionType
 from typing import Any, Final, TypeVar, cast
@@ -20,6 +23,8 @@ import numba  # pyright: ignore[reportMissingTypeStubs]
 import numpy as np
 from numba.core import caching  # pyright: ignore[reportMissingTypeStubs]
 from numpy.typing import NDArray
+
+from quarterdeck.engines.code_folder import CodeFolder, code_folders, part_for
 
 F = TypeVar("F", bound=Callable[..., Any])
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -42,7 +47,7 @@ def kernel(function: F) -> F:
 def part_of_kernel(function: F) -> F:
     """A function that only kernels call: compiled with them."""
     before = _config.CACHE_LOCATOR_CLASSES
-    _config.CACHE_LOCATOR_CLASSES = ",".join(f"{__name__}.{name}" for name in ("InGiven", "InTree", "InHome"))
+    _config.CACHE_LOCATOR_CLASSES = f"{__name__}.{KernelSource.__name__}"
     try:
         # Division by zero gives what IEEE 754 says, as in Go; and no sum may be put in another order.
         compiled = cast("Any", numba).njit(nogil=True, error_model="numpy", fastmath=False)(function)
@@ -99,12 +104,36 @@ def all_sources() -> frozenset[str]:
     return frozenset(function.__code__.co_filename for function in _FUNCTIONS.values())
 
 
-class _Stamped:
-    """Numba alone looks only at the file of the kernel: a change in another would go unnoticed."""
+def folders(source: Path) -> list[CodeFolder]:
+    """Where the compiled code of a source may be, the best first."""
+    given = str(_config.CACHE_DIR)  # NUMBA_CACHE_DIR names it
+    first = [CodeFolder(Path(given).absolute() / part_for(source))] if given else []
+    return [*first, *code_folders(source)]
+
+
+class KernelSource(_caching._CacheLocator):  # noqa: SLF001 - what numba asks about a function, and where it is kept
+    """The source of one function. Numba alone looks only at the file of the kernel: a change in another would go
+    unnoticed."""
 
     def __init__(self, function: FunctionType, file: str) -> None:
-        super().__init__(function, file)  # pyright: ignore[reportCallIssue]
         self._function = function
+        self._py_file = file
+
+    @classmethod
+    def from_function(cls, py_func: FunctionType, py_file: str) -> "KernelSource":
+        """Always: without a folder it is compiled and not kept."""
+        return cls(py_func, py_file)
+
+    @property
+    def file(self) -> Path:
+        return Path(self._py_file)
+
+    def get_cache_path(self) -> str:
+        """The first place; `_Files` knows all."""
+        return str(folders(self.file)[0].path)
+
+    def ensure_cache_path(self) -> None:
+        """Folders are made when something is written."""
 
     def get_source_stamp(self) -> str:
         """What must be the same for compiled code on disk to be taken."""
@@ -113,35 +142,90 @@ class _Stamped:
             digest.update(Path(source).read_bytes())
         return digest.hexdigest()
 
-
-class InGiven(_Stamped, _caching.UserProvidedCacheLocator):
-    """In the folder that NUMBA_CACHE_DIR names."""
-
-
-class InTree(_Stamped, _caching.InTreeCacheLocator):
-    """Beside the source."""
+    def get_disambiguator(self) -> str:
+        """Two functions of one name in a file differ in this."""
+        return str(self._function.__code__.co_firstlineno)
 
 
-class InHome(_Stamped, _caching.UserWideCacheLocator):
-    """In the user's cache."""
+class _FilesInFolder(_caching.IndexDataCacheFile):
+    """What numba keeps of one function in one folder, read and written through it."""
+
+    def __init__(self, folder: CodeFolder, name: str, stamp: str) -> None:
+        super().__init__(str(folder.path), name, stamp)  # pyright: ignore[reportUnknownMemberType] - numba has no types
+        self._folder = folder
+
+    def _load_index(self) -> dict[object, str]:
+        data = self._folder.read(self._index_name)
+        if data is None:
+            return {}
+        file = io.BytesIO(data)
+        if pickle.load(file) != self._version:  # noqa: S301 - from where only we can write
+            return {}
+        stamp, overloads = pickle.loads(file.read())  # noqa: S301
+        return overloads if stamp == self._source_stamp else {}
+
+    def _load_data(self, name: str) -> object:
+        data = self._folder.read(name)
+        if data is None:
+            raise FileNotFoundError(name)
+        return pickle.loads(data)  # noqa: S301 - as above
+
+    @contextlib.contextmanager
+    def _open_for_write(self, filepath: str) -> Generator[io.BytesIO]:
+        buffer = io.BytesIO()
+        yield buffer
+        self._folder.write(Path(filepath).name, buffer.getvalue())
+
+
+class _Files:
+    """What is kept of one function, in all folders. A file may be broken or not be written: that costs time, not the
+    query. A process that is killed while it writes, or a disk that is full, leaves such files behind."""
+
+    def __init__(self, source: Path, name: str, stamp: str) -> None:
+        self._kept = [_FilesInFolder(folder, name, stamp) for folder in folders(source)]
+
+    def load(self, key: object) -> object:
+        """The compiled form of the first folder that has it, or None."""
+        for kept in self._kept:
+            try:
+                found: object = kept.load(key)
+            except Exception:  # noqa: BLE001 - what pickle raises over a broken file may be anything
+                _flush(kept)
+            else:
+                if found is not None:
+                    return found
+        return None
+
+    def save(self, key: object, data: object) -> None:
+        """Keep a compiled form for the next process, in the first folder that takes it."""
+        for kept in self._kept:
+            with contextlib.suppress(OSError):
+                kept.save(key, data)
+                return
+
+    def flush(self) -> None:
+        for kept in self._kept:
+            _flush(kept)
+
+
+def _flush(kept: _FilesInFolder) -> None:
+    with contextlib.suppress(OSError):
+        kept.flush()
 
 
 class _Cache(_caching.FunctionCache):
-    """Numba's cache of one function, in which a file may be broken or not be written: that costs time, not the query.
+    """Numba's cache of one function, with files of ours."""
 
-    A process that is killed while it writes, or a disk that is full, leaves such files behind.
-    """
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)  # pyright: ignore[reportUnknownMemberType] - numba has no types
+        impl: Any = self._impl  # pyright: ignore[reportUnknownMemberType]
+        stamp: str = self._cache_file._source_stamp  # noqa: SLF001 - numba has just made it
+        self._cache_file: Any = _Files(impl.locator.file, impl.filename_base, stamp)
 
     def load_overload(self, sig: object, target_context: object) -> object:
         """The compiled form for some types, or None if it has to be made."""
         try:
             return super().load_overload(sig, target_context)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-        except Exception:  # noqa: BLE001 - what pickle raises over a broken file may be anything
-            with contextlib.suppress(OSError):
-                self.flush()
+        except Exception:  # noqa: BLE001 - a file that can be read, and of which no code can be made
+            self._cache_file.flush()
             return None
-
-    def save_overload(self, sig: object, data: object) -> None:
-        """Keep a compiled form for the next process, if there is room."""
-        with contextlib.suppress(OSError):
-            super().save_overload(sig, data)  # pyright: ignore[reportUnknownMemberType]

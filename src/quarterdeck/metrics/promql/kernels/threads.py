@@ -146,6 +146,11 @@ class _Work:
                 return
 
     def raise_failure(self) -> None:
-        """Raise what stopped the work, if anything did."""
-        if self._failure is not None:
-            raise self._failure
+        """Raise what stopped the work, if anything did. Once: the failure leads to this work, so that a work which kept
+        it would be a cycle, with all that its parts have in hand."""
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            try:
+                raise failure
+            finally:
+                del failure

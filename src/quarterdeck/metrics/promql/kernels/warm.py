@@ -1,20 +1,14 @@
 """`warm`: makes the compiled form of every kernel before a query needs one."""
 
 import contextlib
-import fcntl
 import hashlib
 import importlib
-import os
 import pkgutil
-import tempfile
 from collections.abc import Generator
 from pathlib import Path
-from typing import Final
 
 from quarterdeck.metrics.promql import kernels
 from quarterdeck.metrics.promql.kernels import compile as compiling
-
-_HERE: Final = Path(__file__).parent / "__pycache__"
 
 
 def warm() -> None:
@@ -38,28 +32,22 @@ def warm() -> None:
 @contextlib.contextmanager
 def _one_at_a_time() -> Generator[None]:
     """While the kernels of these sources have never been compiled here. Where no file can be written, all compile."""
-    mark = _folder() / f"warmed-{_digest()}"
-    if mark.exists():
+    mark = f"warmed-{_digest()}"
+    places = compiling.folders(Path(__file__))
+    if any(folder.read(mark) is not None for folder in places):
         yield
         return
     with contextlib.ExitStack() as stack:
-        with contextlib.suppress(OSError):
-            lock = stack.enter_context(mark.with_suffix(".lock").open("w"))
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        taken = None
+        for folder in places:
+            with contextlib.suppress(OSError):
+                stack.enter_context(folder.locked(f"{mark}.lock"))
+                taken = folder
+                break
         yield
-        with contextlib.suppress(OSError):
-            mark.touch()
-
-
-def _folder() -> Path:
-    with contextlib.suppress(OSError):
-        _HERE.mkdir(exist_ok=True)
-        if os.access(_HERE, os.W_OK):
-            return _HERE
-    folder = Path(tempfile.gettempdir()) / f"quarterdeck-kernels-{os.getuid()}"
-    with contextlib.suppress(OSError):
-        folder.mkdir(mode=0o700, exist_ok=True)
-    return folder
+        if taken is not None:
+            with contextlib.suppress(OSError):
+                taken.write(mark, b"")
 
 
 def _digest() -> str:

@@ -3,6 +3,7 @@
 Strings that hold bytes that are no text (see `quoting`) match as those bytes.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -45,10 +46,11 @@ class Regex:
         parts: list[bytes | None] = [found.group(0), *found.groups()]
         return tuple(None if part is None else _text(part) for part in parts)
 
-    def expand(self, template: str, text: str) -> str | None:
+    def expand(self, template: str, text: str, check_size: Callable[[int], None] | None = None) -> str | None:
         """The template with `$1`, `${1}`, `$name` and `${name}` replaced by what the groups matched, as Go does it.
 
         `$$` is a dollar, and a group that is not there or did not match is empty. None when the text does not match.
+        `check_size` gets the number of characters before they are put together, and may raise.
 
         >>> compile_anchored("(.*)-(?P<zone>.*)").expand("$zone/${1}$$", "web-eu")
         'eu/web$'
@@ -65,6 +67,8 @@ class Regex:
                 index = names.get(_bytes(name), len(groups))
             if index < len(groups):
                 expanded.append(groups[index] or "")
+        if check_size is not None:
+            check_size(sum(map(len, expanded)))
         return "".join(expanded)
 
 

@@ -1,0 +1,39 @@
+"""`quarterdeck token`: what a program of this user has to show to a crew of this user."""
+
+from pathlib import Path
+
+import typer
+
+from quarterdeck.cli.client import Access, Client
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.security.tokens import TOKEN_NAME, SharedToken
+
+
+def run(url: str, data_dir: Path | None) -> int:
+    typer.echo(_by_address(url) if data_dir is None else _in_folder(data_dir))
+    return 0
+
+
+def _by_address(url: str) -> str:
+    authorization = Client(Access(url)).authorization()
+    if authorization is None:
+        raise QuarterdeckError(
+            ErrorCode.NOT_FOUND,
+            f"there is no token for {url}",
+            "no process of yours on this machine listens there, as far as is known",
+            "start one with `quarterdeck up`, or name its folder with --data-dir; a token that you gave it is where "
+            "you put it",
+        )
+    return authorization.removeprefix("Bearer ")
+
+
+def _in_folder(data_dir: Path) -> str:
+    file = data_dir / TOKEN_NAME
+    if not file.exists():
+        raise QuarterdeckError(
+            ErrorCode.NOT_FOUND,
+            f"there is no token in {data_dir}",
+            "no crew and no process of this release has used it as its data folder, or it was given a token",
+            "name the folder that `quarterdeck up` says its data is in",
+        )
+    return SharedToken.from_file(file).authorization.removeprefix("Bearer ")

@@ -1,0 +1,33 @@
+"""What an error leads to: every frame it came through, and all that was in hand there.
+
+Whoever keeps an error (a future, a task, a log record, another error's context) keeps the arrays of the computation
+that it ended. So what a thread raises is emptied before it leaves the thread, and what a request raises when it has
+been answered: where it happened can still be told, and what was in hand is free at once, without the garbage collector.
+"""
+
+import traceback
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def empty_frames(error: BaseException) -> None:
+    """Lets go of the local variables of all frames that have ended, those of the errors behind this one too."""
+    seen: set[int] = set()
+    left: list[BaseException | None] = [error]
+    while left:
+        one = left.pop()
+        if one is not None and id(one) not in seen:
+            seen.add(id(one))
+            traceback.clear_frames(one.__traceback__)
+            left += (one.__cause__, one.__context__)
+
+
+def with_empty_frames(function: Callable[[], T]) -> T:
+    """What the function gives. What it raises holds nothing of what it had in hand."""
+    try:
+        return function()
+    except BaseException as error:
+        empty_frames(error)
+        raise

@@ -1,0 +1,86 @@
+"""The places of a worker: which attempts run, and which one is next.
+
+A kind is never kept waiting by other kinds alone: each has a place of its own, and what comes on top shares the rest of
+the slots (`Load`). In the line of a kind queries take turns, so that a light one does not stand behind thirty works of
+a heavy one; kinds take turns for a place that any of them may have. Nothing here is linear in the number of attempts,
+except `waiting`.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from quarterdeck.core.ids import QueryId
+from quarterdeck.core.workcoord.load import Load
+from quarterdeck.core.workcoord.model import AttemptId, WorkKind
+from quarterdeck.core.workcoord.worker.records import Attempt
+
+_Line: TypeAlias = OrderedDict[QueryId, OrderedDict[AttemptId, Attempt]]
+
+
+class Places:
+    def __init__(self, slots: int) -> None:
+        self._slots = slots
+        self._running = Load()
+        self._lines: OrderedDict[WorkKind, _Line] = OrderedDict()
+        """Kinds and queries of which nothing waits are not in here."""
+        self.queued = 0
+        """How many wait."""
+
+    @property
+    def busy(self) -> int:
+        """How many run, or have not stopped yet."""
+        return self._running.total
+
+    def running(self, kind: WorkKind) -> int:
+        return self._running.of_kind(kind)
+
+    def waiting(self) -> Iterator[Attempt]:
+        for line in self._lines.values():
+            for attempts in line.values():
+                yield from attempts.values()
+
+    def enter(self, attempt: Attempt) -> bool:
+        """Whether it has a place at once; else it stands in line."""
+        kind = attempt.spec.kind
+        line = self._lines.get(kind)
+        if line is None:  # then none of its kind waits, and it pushes in front of nobody
+            if self._running.has_room(kind, self._slots):
+                self._running.add(kind)
+                return True
+            line = self._lines[kind] = OrderedDict()
+        attempts = line.get(attempt.attempt_id.key.query_id)
+        if attempts is None:
+            attempts = line[attempt.attempt_id.key.query_id] = OrderedDict()
+        attempts[attempt.attempt_id] = attempt
+        self.queued += 1
+        return False
+
+    def leave_line(self, attempt: Attempt) -> None:
+        """It will not run: canceled, or given back."""
+        kind, query_id = attempt.spec.kind, attempt.attempt_id.key.query_id
+        line = self._lines[kind]
+        attempts = line[query_id]
+        del attempts[attempt.attempt_id]
+        if not attempts:
+            del line[query_id]
+            if not line:
+                del self._lines[kind]
+        self.queued -= 1
+
+    def take_next(self) -> Attempt | None:
+        """Who has a place now and leaves the line for it; None when nobody has."""
+        for kind, line in self._lines.items():
+            if self._running.has_room(kind, self._slots):
+                query_id, attempts = next(iter(line.items()))
+                attempt = next(iter(attempts.values()))
+                line.move_to_end(query_id)
+                self._lines.move_to_end(kind)
+                self.leave_line(attempt)
+                self._running.add(kind)
+                return attempt
+        return None
+
+    def give_back(self, kind: WorkKind) -> None:
+        """What had a place has ended."""
+        self._running.remove(kind)

@@ -1,0 +1,47 @@
+"""An engine's process that ended while somebody waited for its answer."""
+
+import signal
+from typing import Final
+
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+
+_PERHAPS: Final = {
+    signal.SIGKILL: " (perhaps by the kernel, for want of memory)",
+    signal.SIGABRT: " (it met what it could not go on with, perhaps want of memory)",
+}
+
+
+class EngineDiedError(QuarterdeckError):
+    """The query, a file or the machine did that. Another worker's try shows which: what ended two engines is at fault,
+    and whoever gives out works gives it to nobody else."""
+
+    ended_its_engine: Final = True
+    """This query, and no other, ran in it."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__(
+            ErrorCode.UNAVAILABLE,
+            "the query got no answer",
+            f"the engine process {how} while it ran this query",
+            "see whether one of its files is damaged; report it, with the SQL, if none is",
+            retryable=True,
+        )
+        self.args = (how,)  # from which copy and pickle make it anew
+
+
+def how_it_ended(status: int | None) -> str:
+    """From what `os.waitpid` tells; None if nobody saw it.
+
+    >>> how_it_ended(11), how_it_ended(256)
+    ('ended by SIGSEGV', 'ended with exit code 1')
+    """
+    if status is None:
+        return "ended"
+    number = status & 0x7F
+    if not number:
+        return f"ended with exit code {status >> 8}"
+    try:
+        known = signal.Signals(number)
+    except ValueError:
+        return f"ended by signal {number}"
+    return f"ended by {known.name}{_PERHAPS.get(known, '')}"

@@ -1,0 +1,171 @@
+"""What a process and its engine's process say to each other over a pair of sockets.
+
+A frame is a kind, the number of the query that it belongs to, how far the query is, and a payload. A question goes one
+way, and may be followed by any number of interrupts; a schema, batches and an end, or an error, come back. A batch is
+an Arrow stream of its own, so that each can be read without those before it.
+
+The process that asks does not trust the other one: foreign files are read there by native code. What does not keep to
+this is a `BrokenAnswerError`.
+"""
+
+import json
+import struct
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from enum import IntEnum
+from pathlib import Path
+from socket import socket
+from typing import Any, Final, TypeAlias
+
+import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
+
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.engines.scan_file import ScanFile
+
+_arrow: Any = pyarrow
+
+Schema: TypeAlias = Any
+"""A `pyarrow.Schema`."""
+RecordBatch: TypeAlias = Any
+"""A `pyarrow.RecordBatch`."""
+
+_HEADER: Final = struct.Struct("<BxxxIdQ")
+HEADER_BYTES: Final = _HEADER.size
+_QUESTION_MAX: Final = 64 * 1024**2
+"""Bytes of a question: SQL, and the names of its files."""
+
+
+class BrokenAnswerError(Exception):
+    """What came is none of what may come."""
+
+
+class FrameKind(IntEnum):
+    QUESTION = 1
+    INTERRUPT = 2
+    SCHEMA = 3
+    BATCH = 4
+    END = 5
+    ERROR = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    kind: FrameKind
+    query: int
+    fraction: float
+    """From 0 to 1."""
+    size_bytes: int
+    """Of the payload that follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One SELECT over some files."""
+
+    sql: str
+    files: tuple[ScanFile, ...]
+    with_filename: bool
+
+    def encode(self) -> bytes:
+        files = [(str(file.path), file.name) for file in self.files]
+        return json.dumps([self.sql, files, self.with_filename]).encode()
+
+    @classmethod
+    def decode(cls, payload: bytes) -> "Question":
+        sql, files, with_filename = json.loads(payload)
+        return cls(sql, tuple(ScanFile(Path(path), name) for path, name in files), with_filename)
+
+
+def header_of(kind: FrameKind, query: int, size_bytes: int = 0, fraction: float = 0.0) -> bytes:
+    return _HEADER.pack(kind, query, fraction, size_bytes)
+
+
+def read_header(data: bytes | bytearray, size_max: int = _QUESTION_MAX) -> Header:
+    kind, query, fraction, size_bytes = _HEADER.unpack(data)
+    if size_bytes > size_max:
+        raise BrokenAnswerError(f"a frame of {size_bytes} bytes")
+    try:
+        return Header(FrameKind(kind), query, fraction if 0 <= fraction <= 1 else 0.0, size_bytes)
+    except ValueError:
+        raise BrokenAnswerError(f"a frame of the kind {kind}") from None
+
+
+def send_frame(link: socket, kind: FrameKind, query: int, payload: Any = b"", fraction: float = 0.0) -> None:
+    """`payload` is bytes, or a buffer of pyarrow's."""
+    view = memoryview(payload)
+    header = header_of(kind, query, view.nbytes, fraction)
+    if view.nbytes < 64 * 1024:
+        link.sendall(header + bytes(view))
+        return
+    link.sendall(header)
+    link.sendall(view)
+
+
+def receive_exactly(size_bytes: int, receive: Callable[[memoryview], int]) -> Any:
+    """A buffer of pyarrow's with as many bytes, taken a part at a time; None if there is an end before."""
+    buffer = _arrow.allocate_buffer(size_bytes)
+    view = memoryview(buffer)
+    while view.nbytes:
+        count = receive(view)
+        if not count:
+            return None
+        view = view[count:]
+    return buffer
+
+
+# Payloads
+
+
+def encode_schema(schema: Schema) -> Any:
+    return schema.serialize()
+
+
+def decode_schema(payload: Any) -> Schema:
+    try:
+        return _arrow.ipc.read_schema(payload)
+    except (_arrow.ArrowException, OSError) as error:
+        raise BrokenAnswerError(str(error)) from error
+
+
+def encode_batch(batch: RecordBatch) -> Any:
+    sink = _arrow.BufferOutputStream()
+    with _arrow.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue()
+
+
+def decode_batch(payload: Any, schema: Schema) -> RecordBatch:
+    """Its memory is the payload's. Looked through to the last offset: a wrong one would end who reads it."""
+    try:
+        with _arrow.ipc.open_stream(payload) as reader:
+            batch = reader.read_next_batch()
+        batch.validate(full=True)
+    except (_arrow.ArrowException, OSError, StopIteration) as error:
+        raise BrokenAnswerError(str(error)) from error
+    if not batch.schema.equals(schema):
+        raise BrokenAnswerError("a batch of another schema")
+    return batch
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    code: str
+    what: str
+    why: str
+    next_step: str
+    retryable: bool
+
+
+def encode_error(error: QuarterdeckError) -> bytes:
+    failure = _Failure(error.code.value, error.what, error.why, error.next_step, error.retryable)
+    return json.dumps(asdict(failure)).encode()
+
+
+def decode_error(payload: Any) -> QuarterdeckError:
+    try:
+        failure = _Failure(**json.loads(bytes(payload)))
+        return QuarterdeckError(
+            ErrorCode(failure.code), failure.what, failure.why, failure.next_step, retryable=failure.retryable
+        )
+    except (TypeError, ValueError) as error:
+        raise BrokenAnswerError(str(error)) from error

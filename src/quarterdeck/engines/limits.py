@@ -1,0 +1,28 @@
+"""What one query may use, and what is said when it needs more."""
+
+from dataclasses import dataclass
+
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+
+
+@dataclass(frozen=True, slots=True)
+class EngineLimits:
+    """The same for all of them."""
+
+    threads: int
+    """More finish a single query sooner; queries that run side by side then compete."""
+    memory_limit_bytes: int
+    """A query that needs more fails: nothing is spilled to disk. As many queries as the worker has slots may need it at
+    once. DuckDB counts what it keeps for sorting, joining and grouping, not every single huge value."""
+    idle_databases: int
+    """How many are kept for the next query over the same files. Each has threads and some hundred kilobytes."""
+
+
+def no_memory(why: str) -> QuarterdeckError:
+    return QuarterdeckError(
+        ErrorCode.RESOURCE_EXHAUSTED,
+        "the SQL needs more memory than it may have",
+        why,
+        "read fewer rows or columns, or give the workers more with duckdb_memory_bytes",
+        retryable=False,  # the limit is each query's own: it would be reached again
+    )

@@ -1,0 +1,41 @@
+"""`BoundedBody`: what a request of JSON is validated with, so that a wrong one is refused before it is wrong
+everywhere.
+
+Without it each of a hundred thousand members that nobody knows is an error of its own.
+"""
+
+from typing import Annotated, Final, cast
+
+from pydantic import BaseModel, ConfigDict, FailFast, Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
+
+MOST_MEMBERS: Final = 100
+"""More than any request of ours has."""
+MOST_PATH_CHARACTERS: Final = 4096
+"""Of a path of Linux; a URL of S3 has a quarter of it."""
+
+Path = Annotated[str, StringConstraints(max_length=MOST_PATH_CHARACTERS)]
+NamedPath = Annotated[str, StringConstraints(min_length=1, max_length=MOST_PATH_CHARACTERS)]
+FieldName = Annotated[str, StringConstraints(max_length=1000)]
+Moment = Annotated[str, Field(max_length=100)]
+
+
+class StopsAtFirst(FailFast):
+    """Of a list: the first item that is wrong is told, and the others are not looked at."""
+
+    def __hash__(self) -> int:
+        """A part of a union must have one."""
+        return hash(type(self))
+
+
+class BoundedBody(BaseModel):
+    """A member that nobody knows is an error."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _few_members(cls, given: object) -> object:
+        if isinstance(given, dict) and len(cast("dict[str, object]", given)) > MOST_MEMBERS:
+            raise PydanticCustomError("members", "it has more than {most} members", {"most": MOST_MEMBERS})
+        return cast("object", given)

@@ -1,0 +1,227 @@
+"""Middleware in front of everything: who may ask what, judged by the head of a request before anybody reads its body.
+
+1. The `Host` must be a name of this server. A page whose own name was made to point here (DNS rebinding) has another.
+2. A browser may ask on behalf of pages of this server alone. Whatever another site's page makes it send is refused; for
+   people, following a link to a page is fine.
+3. The token opens everything. Without it there are health and readiness, and on loopback what only reads.
+4. A body is JSON and says so. A page of another site can send text to anybody without being asked for permission, and
+   cannot call it JSON.
+
+It knows no token and no routes: whether a header is good is asked of a callable, and what only reads is listed.
+"""
+
+import socket
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Final
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.http.errors import Headers, send_error
+
+OPEN_PATHS: Final = frozenset({"/health", "/ready", "/-/healthy", "/-/ready"})
+"""A prober has no token, and they tell nothing worth one."""
+_FIGURES: Final = frozenset({"/metrics", "/monitor/scaling"})
+_PAGES: Final = frozenset({"/", "/docs", "/docs/oauth2-redirect", "/redoc", "/openapi.json", "/metrics"})
+"""What a person may come to by a link."""
+
+_CALLER: Final = "quarterdeck.caller"
+_CHALLENGE: Final = 'Bearer realm="quarterdeck"'
+_STEP: Final = (
+    "send the crew's token as `Authorization: Bearer TOKEN`; `quarterdeck token` prints that of a crew on this machine"
+)
+_MISSING: Final = QuarterdeckError(
+    ErrorCode.UNAUTHENTICATED, "the request was not let in", "it has no token, or more than one", _STEP
+)
+_WRONG: Final = QuarterdeckError(
+    ErrorCode.UNAUTHENTICATED, "the request was not let in", "its token is not the one of this crew", _STEP
+)
+_WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """What is known of who asks."""
+
+    is_this_user: bool = False
+    """It has shown the token of a server that only this machine can reach: it could read the token's file, and so
+    whatever the server can read."""
+
+
+def caller_of(scope: Scope) -> Caller:
+    return scope.get(_CALLER) or Caller()
+
+
+@dataclass(frozen=True, slots=True)
+class GateRules:
+    matches: Callable[[str | None], bool] | None
+    """Gets the value of the `Authorization` header, or None when there is none. Without it nobody is asked."""
+    is_on_loopback: bool
+    """Whether only this machine can reach the server."""
+    reading_needs_token: bool = False
+    """Whether what only reads needs the token on loopback too."""
+    names: frozenset[str] = frozenset()
+    """Names of this server besides those that need no telling."""
+    origins: frozenset[str] = frozenset()
+    """Sites whose pages may ask, such as `https://tools.example`."""
+    reading_prefixes: tuple[str, ...] = ()
+    """Where paths begin that only read, and take forms."""
+
+    def is_reading(self, path: str) -> bool:
+        return path in _FIGURES or path in _PAGES or path.startswith(self.reading_prefixes)
+
+    def needs_token(self, path: str) -> bool:
+        if self.matches is None or path in OPEN_PATHS:
+            return False
+        reads_here = self.is_on_loopback and not self.reading_needs_token and self.is_reading(path)
+        return not reads_here
+
+
+class Gate:
+    def __init__(self, app: ASGIApp, rules: GateRules, on_rejected: Callable[[], None]) -> None:
+        self._app = app
+        self._rules = rules
+        self._on_rejected = on_rejected
+        self._own_name = socket.gethostname().lower()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        refusal = self._judge(scope)
+        if refusal is None:
+            await self._app(scope, receive, send)
+            return
+        self._on_rejected()
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008, "reason": "not let in"})
+        else:
+            await send_error(send, refusal.error, refusal.status, refusal.headers)
+
+    def _judge(self, scope: Scope) -> "_Refusal | None":
+        path: str = scope["path"]
+        headers: dict[bytes, list[str]] = {}
+        for name, value in scope["headers"]:
+            headers.setdefault(name, []).append(value.decode("latin-1"))
+        is_known = self._shows_token(headers)
+        asks_for_host = self._rules.is_on_loopback or self._rules.matches is None
+        if asks_for_host and (refusal := self._judge_host(headers)) is not None:
+            return refusal
+        if path not in OPEN_PATHS and (refusal := self._judge_site(scope, headers)) is not None:
+            return refusal
+        if self._rules.needs_token(path) and not is_known:
+            presented = headers.get(b"authorization", [])
+            if len(presented) != 1:
+                return _Refusal(_MISSING, None, [("www-authenticate", _CHALLENGE)])
+            return _Refusal(_WRONG, None, [("www-authenticate", f'{_CHALLENGE}, error="invalid_token"')])
+        scope[_CALLER] = Caller(is_this_user=is_known and self._rules.is_on_loopback)
+        return self._judge_body(scope, headers)
+
+    def _shows_token(self, headers: Mapping[bytes, list[str]]) -> bool:
+        presented = headers.get(b"authorization", [])
+        # Of two headers, one for us and one for somebody behind us, neither would know which counts.
+        return self._rules.matches is not None and len(presented) == 1 and self._rules.matches(presented[0])
+
+    def _judge_host(self, headers: Mapping[bytes, list[str]]) -> "_Refusal | None":
+        hosts = headers.get(b"host", [])
+        if not hosts:
+            return None  # no browser leaves it out
+        name = _name_of(hosts[0])
+        if len(hosts) == 1 and (name in self._rules.names or self._is_own(name)):
+            return None
+        return _Refusal(
+            QuarterdeckError(
+                ErrorCode.PERMISSION_DENIED,
+                "the request was not let in",
+                f"it is for the host {hosts[0][:80]!r}, and this server does not go by that name",
+                "ask for it by its address, or add the name to http_names",
+            ),
+            421,
+        )
+
+    def _is_own(self, name: str) -> bool:
+        """On loopback the names of loopback. Off it, where there is no token, whatever no stranger can make point
+        here: addresses, names without a dot, and those of this machine."""
+        if name == "localhost":
+            return True
+        try:
+            address = ip_address(name)
+        except ValueError:
+            return not self._rules.is_on_loopback and ("." not in name or name == self._own_name)
+        return address.is_loopback or not self._rules.is_on_loopback
+
+    def _judge_site(self, scope: Scope, headers: Mapping[bytes, list[str]]) -> "_Refusal | None":
+        origins, sites = headers.get(b"origin", []), headers.get(b"sec-fetch-site", [])
+        if origins:
+            host = next(iter(headers.get(b"host", [])), "").lower()
+            if all(origin in self._rules.origins or _authority(origin) == host for origin in origins):
+                return None
+            shown = origins[0]
+        elif sites and not set(sites) <= {"same-origin", "none"}:
+            navigates = headers.get(b"sec-fetch-mode") == ["navigate"] and scope.get("method") in ("GET", "HEAD")
+            if navigates and scope["path"] in _PAGES:
+                return None
+            shown = "another site"
+        else:
+            return None
+        return _Refusal(
+            QuarterdeckError(
+                ErrorCode.PERMISSION_DENIED,
+                "the request was not let in",
+                f"a page of {shown[:80]!r} made a browser send it",
+                "if you trust that site's pages, add it to http_origins",
+            )
+        )
+
+    def _judge_body(self, scope: Scope, headers: Mapping[bytes, list[str]]) -> "_Refusal | None":
+        if scope.get("method") not in _WITH_BODY or scope["path"].startswith(self._rules.reading_prefixes):
+            return None
+        if headers.get(b"content-length", ["0"]) == ["0"] and b"transfer-encoding" not in headers:
+            return None
+        kinds = headers.get(b"content-type", [])
+        if len(kinds) == 1 and kinds[0].partition(";")[0].strip().lower() == "application/json":
+            return None
+        return _Refusal(
+            QuarterdeckError(
+                ErrorCode.INVALID_ARGUMENT,
+                "the request was not read",
+                f"its body is {kinds[0][:80]!r}" if kinds else "it does not say what its body is",
+                "send JSON, and say so: `Content-Type: application/json`",
+            ),
+            415,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    error: QuarterdeckError
+    status: int | None = None
+    headers: Headers = ()
+
+
+def _name_of(host: str) -> str:
+    """Without the port.
+
+    >>> _name_of("LocalHost.:7070"), _name_of("[::1]:7070"), _name_of("127.0.0.1")
+    ('localhost', '::1', '127.0.0.1')
+    """
+    if host.startswith("["):
+        return host[1:].partition("]")[0].lower()
+    return host.partition(":")[0].lower().rstrip(".")
+
+
+def _authority(origin: str) -> str | None:
+    """Host and port of a site; None for what is none.
+
+    >>> _authority("http://LocalHost:7070"), _authority("null")
+    ('localhost:7070', None)
+    """
+    _, separator, authority = origin.partition("://")
+    return authority.lower() if separator else None
+
+
+def named(names: Iterable[str]) -> frozenset[str]:
+    """Names as they are compared."""
+    return frozenset(_name_of(name) for name in names)

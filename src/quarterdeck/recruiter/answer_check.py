@@ -1,0 +1,98 @@
+"""Whether the answer to a chunk adds up: its rows with what its report says was sent, and the report with the chunk.
+
+A worker that searched what it was asked to search always passes; see `engine.searching` for what it reports. One that
+left something out and does not say so does not. What is in the rows nobody can check but by searching again.
+"""
+
+from collections.abc import Collection
+from typing import Any, Final
+
+from pyarrow import compute  # pyright: ignore[reportMissingTypeStubs] - it has none
+
+from quarterdeck.recruiter.engine.parts import part_schema
+from quarterdeck.recruiter.engine.plan import Part, Plan
+from quarterdeck.recruiter.frames import FrameError
+from quarterdeck.recruiter.language.ast import Head, Tail
+from quarterdeck.recruiter.model import Chunk, ChunkReport, Sent
+from quarterdeck.recruiter.ports import RecordBatch
+from quarterdeck.recruiter.row_payloads import DIGEST_BYTES, RowsError, Tally, checked_rows
+
+_compute: Final[Any] = compute
+
+
+class AnswerCheck:
+    """Of one answer. Show it the payloads of all rows as they come, from one thread at a time, and then the report."""
+
+    def __init__(self, plan: Plan, chunk: Chunk, ask_about: Collection[str]) -> None:
+        self._plan = plan
+        self._chunk = chunk
+        self._ask_about = frozenset(ask_about)
+        self._schema = part_schema(plan)
+        self._came = Tally()
+        self._counted = 0
+        """Records that the rows stand for, as they say."""
+        self._most = 0
+        """That one row stands for."""
+
+    def rows(self, payload: bytes) -> None:
+        """Raises `FrameError` unless they are rows of this search, and may be used."""
+        try:
+            batches = checked_rows(payload, self._schema)
+        except RowsError as error:
+            raise FrameError(f"rows that cannot be read: {error}") from error
+        for batch in batches:
+            self._count(batch)
+        self._came.add(payload[:DIGEST_BYTES], sum(batch.num_rows for batch in batches), len(payload))
+
+    def report(self, report: ChunkReport, sent: Sent) -> None:
+        """Raises `FrameError` unless it fits the rows and the chunk."""
+        if sent != self._came.sent:
+            raise FrameError(f"the report does not add up: it says {sent}, and what came is {self._came.sent}")
+        for why in (self._problem_with_pieces(report), self._problem_with_matches(report.matches)):
+            if why:
+                raise FrameError(f"the report does not add up: {why}")
+        if not report.seen <= self._ask_about:
+            raise FrameError("the report tells of fields that nobody asked about")
+
+    def _count(self, batch: RecordBatch) -> None:
+        if self._plan.part not in (Part.DISTINCT, Part.GROUPS, Part.FIELDS):
+            return
+        counts = batch.column("n")
+        least, most = _compute.min_max(counts).as_py().values()
+        if counts.null_count or least < 0:
+            raise FrameError("rows that cannot be read: one stands for no number of records")
+        self._counted += _compute.sum(counts).as_py()
+        self._most = max(self._most, most)
+
+    def _problem_with_pieces(self, report: ChunkReport) -> str | None:
+        """Every piece was searched, or has a problem, or was not needed for the first rows."""
+        pieces = self._chunk.pieces
+        if strange := {problem.url for problem in report.problems} - {piece.url for piece in pieces}:
+            return f"it has a problem with {min(strange)[:200]!r}, which is not in the chunk"
+        failed = {problem.url for problem in report.problems if not problem.lines}
+        lengths = [piece.length_bytes for piece in pieces if piece.url not in failed]
+        searched, wanted = (report.pieces, report.scanned_bytes), (len(lengths), sum(lengths))
+        is_enough = self._plan.first is not None and self._came.sent.rows == self._plan.first
+        if searched == wanted or (is_enough and searched[0] <= wanted[0] and searched[1] <= wanted[1]):
+            return None
+        return "{} pieces with {:,} bytes were searched, of {} with {:,} bytes".format(*searched, *wanted)
+
+    def _problem_with_matches(self, matches: int) -> str | None:
+        """Nothing is in the rows that did not match; and nothing that matched is missing, as far as rows tell."""
+        rows, plan = self._came.sent.rows, self._plan
+        match plan.part:
+            case Part.RECORDS:
+                told, is_whole = rows, True
+            case Part.SOME:
+                assert isinstance(plan.stage, Head | Tail)
+                if rows > plan.stage.count:
+                    return f"{rows} rows came, and {plan.stage.count} were asked for"
+                told, is_whole = rows, rows < plan.stage.count
+            case Part.DISTINCT | Part.GROUPS:
+                told, is_whole = self._counted, True
+            case Part.FIELDS:
+                told, is_whole = self._most, False
+        # What a cut leaves nothing of matches, and is no row.
+        if told > matches or (is_whole and told < matches and not plan.cuts):
+            return f"the rows stand for {told} records, and {matches} are said to match"
+        return None

@@ -1,0 +1,31 @@
+"""How often and for how long the event loop of a process stood still: the same of every kind of process."""
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from quarterdeck.telemetry.metrics.families import Audience
+from quarterdeck.telemetry.metrics.figures import Readings
+
+FiguresT = TypeVar("FiguresT")
+
+
+def declare_stalls(
+    readings: Readings[FiguresT],
+    counts: Callable[[FiguresT], Mapping[str, int]],
+    seconds: Callable[[FiguresT], Mapping[str, float]],
+) -> None:
+    """Both by the path of a route with its parameters by name, of which there are only so many."""
+    readings.total_of_each(
+        "event_loop_stalls_total",
+        "Times the event loop stood still for more than 100 ms, by the route that it was busy with; heartbeats wait.",
+        Audience.ON_CALL,
+        "route",
+        counts,
+    )
+    readings.total_of_each(
+        "event_loop_stall_seconds_total",
+        "How long the event loop stood still in these.",
+        Audience.ON_CALL,
+        "route",
+        seconds,
+    )

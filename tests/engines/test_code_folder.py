@@ -1,0 +1,271 @@
+"""Compiled code is kept where nobody else can write, and taken from nowhere else."""
+
+import logging
+import os
+import stat
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quarterdeck.engines import code_folder
+from quarterdeck.engines.code_folder import CodeFolder, DistrustedError, code_folders, part_for
+
+INSIDE: Any = code_folder
+STRANGER = 4242
+"""A user that is neither us nor root."""
+SOURCE = Path("/package/kernels/source.py")
+
+
+@pytest.fixture(autouse=True)
+def untold(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(code_folder, "_TOLD", set[object]())
+    caplog.set_level(logging.INFO)
+
+
+@pytest.fixture
+def ours(tmp_path: Path) -> CodeFolder:
+    """With a file in it."""
+    folder = CodeFolder(tmp_path / "above" / "folder")
+    folder.write("code", b"ours")
+    return folder
+
+
+def given_away(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on it belongs to somebody else; who is not root and cannot do that says so of this one alone."""
+    if os.geteuid() == 0:
+        os.chown(path, STRANGER, STRANGER, follow_symlinks=False)
+        return
+    given = path.lstat()
+    check = INSIDE._check_owner
+
+    def check_owner(found: os.stat_result, place: Path) -> None:
+        check(found, place)
+        if (found.st_dev, found.st_ino) == (given.st_dev, given.st_ino):
+            raise DistrustedError(f"{place} belongs to user {STRANGER}", "", alarming=True)
+
+    monkeypatch.setattr(code_folder, "_check_owner", check_owner)
+
+
+def refused(folder: CodeFolder, caplog: pytest.LogCaptureFixture) -> str:
+    """Why nothing is taken from a folder, nor kept there; it is told once."""
+    caplog.clear()
+    for _ in range(2):
+        assert folder.read("code") is None
+        with pytest.raises(DistrustedError):
+            folder.write("code", b"ours")
+        with pytest.raises(DistrustedError), folder.locked("lock"):
+            pass
+    (record,) = caplog.records
+    return f"{record.levelname} {record.getMessage()}"
+
+
+# What is ours
+
+
+def test_what_was_written_is_read_and_nothing_else_is_there(ours: CodeFolder) -> None:
+    assert ours.read("code") == b"ours"
+    assert ours.read("other") is None
+    ours.write("code", b"newer")
+    assert ours.read("code") == b"newer"
+    assert [path.name for path in ours.path.iterdir()] == ["code"]
+
+
+def test_folders_that_are_made_are_for_us_alone_and_files_are_written_by_us_alone(ours: CodeFolder) -> None:
+    for path in (ours.path, ours.path.parent):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o700
+    assert stat.S_IMODE((ours.path / "code").stat().st_mode) == 0o644
+
+
+def test_a_folder_is_not_made_to_be_read(tmp_path: Path) -> None:
+    assert CodeFolder(tmp_path / "new" / "folder").read("code") is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_below_a_sticky_folder_nobody_can_replace_what_is_ours(tmp_path: Path) -> None:
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o1777)
+    folder = CodeFolder(tmp_path / "shared" / "ours")
+    folder.write("code", b"ours")
+    assert folder.read("code") == b"ours"
+
+
+def test_a_link_of_ours_is_followed_and_what_it_leads_to_is_checked(
+    ours: CodeFolder, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name, target in (("absolute", ours.path.parent), ("relative", Path("./above/../above"))):
+        (tmp_path / name).symlink_to(target)
+        assert CodeFolder(tmp_path / name / "folder").read("code") == b"ours"
+    ours.path.chmod(0o777)
+    assert f"everybody can write {ours.path}" in refused(CodeFolder(tmp_path / "relative" / "folder"), caplog)
+
+
+def test_a_circle_of_links_ends(tmp_path: Path) -> None:
+    (tmp_path / "circle").symlink_to("circle")
+    folder = CodeFolder(tmp_path / "circle" / "folder")
+    assert folder.read("code") is None
+    with pytest.raises(OSError, match="Too many levels"):
+        folder.write("code", b"")
+
+
+def test_what_cannot_be_written_whole_is_not_written(ours: CodeFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "rename", full)
+    with pytest.raises(OSError, match="No space"):
+        ours.write("code", b"newer")
+    monkeypatch.undo()
+    assert [path.name for path in ours.path.iterdir()] == ["code"]
+    assert ours.read("code") == b"ours"
+
+
+def test_one_at_a_time_has_the_lock_which_nobody_else_can_open(ours: CodeFolder) -> None:
+    order: list[str] = []
+
+    def second() -> None:
+        with ours.locked("lock"):
+            order.append("second")
+
+    with ours.locked("lock"):
+        thread = threading.Thread(target=second)
+        thread.start()
+        thread.join(0.05)
+        order.append("first")
+    thread.join()
+    assert order == ["first", "second"]
+    assert stat.S_IMODE((ours.path / "lock").stat().st_mode) == 0o600
+
+
+# What is not
+
+
+@pytest.mark.parametrize(
+    ("mode", "who", "level"),
+    [(0o777, "everybody", "WARNING"), (0o1777, "everybody", "WARNING"), (0o775, "group", "INFO")],
+)
+def test_a_folder_that_others_can_write_is_passed_over_with_a_word(
+    ours: CodeFolder, caplog: pytest.LogCaptureFixture, mode: int, who: str, level: str
+) -> None:
+    ours.path.chmod(mode)
+    told = refused(ours, caplog)
+    assert told.startswith(
+        f"{level} compiled code is not kept here, nor taken from here folder={ours.path} reason={who}"
+    )
+    assert f"can write {ours.path} remedy=chmod go-w {ours.path}" in told
+
+
+def test_a_folder_is_passed_over_when_others_can_replace_one_above_it(
+    ours: CodeFolder, caplog: pytest.LogCaptureFixture
+) -> None:
+    ours.path.parent.chmod(0o777)
+    assert f"everybody can write {ours.path.parent}" in refused(ours, caplog)
+
+
+@pytest.mark.parametrize("which", ["folder", "above"])
+def test_a_folder_of_somebody_else_is_passed_over_with_a_word(
+    ours: CodeFolder, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, which: str
+) -> None:
+    path = ours.path if which == "folder" else ours.path.parent
+    given_away(path, monkeypatch)
+    told = refused(ours, caplog)
+    assert told.startswith("WARNING ")
+    assert f"{path} belongs to user " in told
+
+
+def test_a_link_of_somebody_else_is_not_followed(
+    ours: CodeFolder, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "link").symlink_to(ours.path.parent)
+    given_away(tmp_path / "link", monkeypatch)
+    assert f"{tmp_path / 'link'} belongs to user " in refused(CodeFolder(tmp_path / "link" / "folder"), caplog)
+
+
+def test_a_file_of_somebody_else_or_that_others_can_write_is_not_taken(
+    ours: CodeFolder, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (ours.path / "code").chmod(0o666)
+    assert ours.read("code") is None
+    (ours.path / "code").chmod(0o664)
+    assert ours.read("code") is None
+    (ours.path / "code").chmod(0o644)
+    assert ours.read("code") == b"ours"
+    given_away(ours.path / "code", monkeypatch)
+    assert ours.read("code") is None
+    assert len(caplog.records) == 3
+    ours.write("code", b"ours again")
+    assert ours.read("code") == b"ours again"
+
+
+def test_what_is_no_file_is_not_taken_and_nobody_waits_for_it(ours: CodeFolder) -> None:
+    os.mkfifo(ours.path / "pipe")
+    assert ours.read("pipe") is None
+    (ours.path / "link").symlink_to("code")
+    assert ours.read("link") is None
+    (ours.path / "below").mkdir()
+    assert ours.read("below") is None
+
+
+def test_a_folder_that_is_replaced_after_the_look_changes_nothing(
+    ours: CodeFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is opened from the folder that was looked at, whatever its name means by then."""
+    check = INSIDE._check
+
+    def check_and_replace(found: os.stat_result, path: Path, *, above: bool = False) -> None:
+        check(found, path, above=above)
+        if path == ours.path:
+            ours.path.rename(tmp_path / "moved")
+            ours.path.mkdir()
+            (ours.path / "code").write_bytes(b"planted")
+
+    monkeypatch.setattr(code_folder, "_check", check_and_replace)
+    assert ours.read("code") == b"ours"
+
+
+# Which folders there are
+
+
+@pytest.fixture
+def without_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The folder for temporary files."""
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", "/nonexistent")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return tmp_path
+
+
+def paths() -> list[Path]:
+    return [folder.path for folder in code_folders(SOURCE)]
+
+
+def test_beside_the_source_in_the_users_cache_or_among_temporary_files(
+    without_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside, last = SOURCE.parent / "__pycache__", without_home / f"quarterdeck-{os.geteuid()}" / part_for(SOURCE)
+    assert paths() == [beside, last], "a home that is not there is not made"
+    (without_home / "home").mkdir()
+    monkeypatch.setenv("HOME", str(without_home / "home"))
+    assert paths() == [beside, without_home / "home" / ".cache" / "quarterdeck" / part_for(SOURCE), last]
+    monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
+    assert paths() == [beside, Path("/xdg/quarterdeck") / part_for(SOURCE), last]
+    monkeypatch.setenv("XDG_CACHE_HOME", "here")
+    assert paths()[1] == without_home / "home" / ".cache" / "quarterdeck" / part_for(SOURCE), "only an absolute one"
+
+
+def test_without_a_folder_for_temporary_files_there_is_one_less(
+    without_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none() -> str:
+        raise FileNotFoundError
+
+    monkeypatch.setattr("tempfile.gettempdir", none)
+    assert paths() == [SOURCE.parent / "__pycache__"]
+
+
+def test_folders_of_sources_do_not_share_a_place() -> None:
+    other = Path("/other/kernels/source.py")
+    assert part_for(SOURCE).startswith("kernels-")
+    assert part_for(SOURCE) != part_for(other)
+    assert part_for(SOURCE) == part_for(SOURCE.with_name("other.py"))

@@ -1,0 +1,209 @@
+"""Queries of one process share its memory: the largest goes, by name, and the small ones are answered."""
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from quarterdeck.core.errors import ErrorCode
+from quarterdeck.crew.observers.timelines import Timelines
+from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds
+from quarterdeck.crew.process.memory_budget import MemoryBudget
+from quarterdeck.crew.process.memory_watch import MemoryWatch
+from quarterdeck.metrics.api import parameters as pm
+from quarterdeck.metrics.catalog import Catalog
+from quarterdeck.metrics.memory_share import MemoryShare
+from quarterdeck.metrics.promql.blocks import Axis, SeriesBlock
+from quarterdeck.metrics.promql.errors import LimitExceeded
+from quarterdeck.metrics.promql.flow.evalflow import EvalFlow
+from quarterdeck.metrics.promql.kernels.warm import warm
+from quarterdeck.metrics.promql.limits import Memory
+from quarterdeck.metrics.promql.result import Result, Scalar
+from quarterdeck.metrics.routes import run_query
+from quarterdeck.metrics.service import MetricsService, QueryOptions, QueryRequest, RunningQuery
+from tests.e2e.samples import Samples
+from tests.metrics.leaf_worker import leaf_worker
+from tests.metrics.test_service import Known
+
+MIB = 1 << 20
+HUGE = "max_over_time(vector(time())[30d:1s])"
+"""Needs some 60 MiB."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled() -> None:
+    warm()
+
+
+class Coordinator:
+    """Queries without workers, and the memory that they share."""
+
+    def __init__(self, queries: MetricsService, budget: MemoryBudget) -> None:
+        self.queries = queries
+        self.budget = budget
+        self.names: dict[str, str] = {}
+
+    async def ask(self, text: str) -> Result:
+        request = QueryRequest(text, 0, 0, 0)
+        with ExitStack() as held:
+            return (
+                await run_query(
+                    self.queries, request, pm.conditions_of({}), lambda query_id: self._name(text, query_id), held
+                )
+            )[0]
+
+    def _name(self, text: str, query_id: str) -> None:
+        self.names[text] = query_id
+
+
+@asynccontextmanager
+async def coordinator(limit_bytes: int) -> AsyncGenerator[Coordinator]:
+    clock, nobody = MonotonicClock(), cast("Any", None)
+    budget = MemoryBudget(limit_bytes)
+    catalog = cast("Catalog", cast("Any", Known()))
+    queries = MetricsService(nobody, catalog, RandomIds(), clock, Timelines(clock), QueryOptions(at_once=4), budget)
+    queries.warmed.set()
+    try:
+        yield Coordinator(queries, budget)
+    finally:
+        queries.end()
+        assert budget.is_idle
+        assert budget.used_bytes == 0
+
+
+class Gate:
+    """Holds up evaluations that have taken their memory, until they are let go or told to stop."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, take_bytes: int) -> None:
+        self.inside = threading.Event()
+        self.opened = threading.Event()
+        original = EvalFlow._steps_at_once  # pyright: ignore[reportPrivateUsage]
+
+        def stand(flow: EvalFlow) -> int:
+            context = flow._context  # pyright: ignore[reportPrivateUsage]
+            if flow.query.text == HUGE:
+                context.memory.hold(take_bytes)
+                self.inside.set()
+                while not self.opened.wait(0.001):
+                    context.check_stop()
+            return original(flow)
+
+        monkeypatch.setattr(EvalFlow, "_steps_at_once", stand)
+
+
+def test_a_query_beyond_what_is_left_is_refused_by_its_name() -> None:
+    async def refuse() -> None:
+        async with coordinator(20 * MIB) as here:
+            with pytest.raises(LimitExceeded) as caught:
+                await here.ask(HUGE)
+            error = caught.value
+            assert error.code is ErrorCode.RESOURCE_EXHAUSTED
+            assert f"query {here.names[HUGE]} ({HUGE}) was ended: it needs" in error.reason
+            assert "of 20 MiB that memory_bytes leaves for it" in error.reason
+            assert "raise memory_bytes" in error.next_step
+            assert here.budget.ended == 1
+            assert (await here.ask("1 + 1")).value == Scalar(0, 2.0)
+
+    asyncio.run(refuse())
+
+
+def test_of_two_queries_the_huge_one_ends_by_name_and_the_small_one_is_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gate = Gate(monkeypatch, 90 * MIB)
+    small = "max_over_time(vector(time())[10d:1s])"
+
+    async def compete() -> None:
+        async with coordinator(100 * MIB) as here:
+            huge = asyncio.create_task(here.ask(HUGE))
+            await asyncio.to_thread(gate.inside.wait)
+            found = (await here.ask(small)).value
+            assert not isinstance(found, Scalar)
+            with pytest.raises(LimitExceeded) as caught:
+                await huge
+            assert f"query {here.names[HUGE]} ({HUGE}) was ended: it has 90 MiB" in caught.value.reason
+            assert here.budget.ended == 1
+
+    asyncio.run(compete())
+
+
+def test_when_the_process_really_takes_too_much_the_largest_query_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = Gate(monkeypatch, 90 * MIB)
+
+    async def look() -> None:
+        async with coordinator(1 << 40) as here:
+            taken_bytes = [100 * MIB]
+            watch = MemoryWatch(here.budget, 1 << 30, trim=lambda: None, resident=lambda: taken_bytes[0])
+            huge = asyncio.create_task(here.ask(HUGE))
+            await asyncio.to_thread(gate.inside.wait)
+            watch.look()
+            assert not huge.done()
+            taken_bytes[0] = 1000 * MIB
+            watch.look()
+            with pytest.raises(LimitExceeded, match="the process takes 1,000 MiB of the 1,024 MiB that it may"):
+                await huge
+            taken_bytes[0] = 100 * MIB
+            watch.look()
+
+    asyncio.run(look())
+
+
+def test_an_answer_is_on_an_account_until_it_has_been_sent_and_its_sending_can_be_ended() -> None:
+    count = 1_000_000
+    block = SeriesBlock(Axis.of(((),)), np.array([0, count]), np.arange(count), np.zeros(count))
+
+    async def send(queries: MetricsService, running: RunningQuery) -> None:
+        with ExitStack() as held:
+            queries.keep(running, Result(block), held)
+            await asyncio.Event().wait()
+
+    async def compete() -> None:
+        async with coordinator(20 * MIB) as here:
+            async with here.queries.opened(QueryRequest("1", 0, 0, 0)) as running:
+                sending = asyncio.create_task(send(here.queries, running))
+                await asyncio.sleep(0)
+            assert here.budget.used_bytes == 16 * MIB
+            with MemoryShare(here.budget, "other", "2") as other:
+                other.draw(10 * MIB)
+                with pytest.raises(asyncio.CancelledError) as caught:
+                    await sending
+                assert isinstance(caught.value.args[0], LimitExceeded)
+
+    asyncio.run(compete())
+
+
+def test_a_worker_refuses_the_work_that_its_memory_has_no_room_for(tmp_path: Path) -> None:
+    async def refuse() -> None:
+        async with leaf_worker(tmp_path, Samples("m", 200, 400)) as worker:
+            worker.budget_of_leaves.limit_bytes = 3 * MIB
+            await worker.put()
+            leaf, task = await worker.planned("rate(m[5m])", step_ms=1000)
+            report = worker.read(leaf, await worker.execute(task))[1]
+            assert report["refused"] == "limit"
+            assert str(report["reason"]).startswith("query q (rate(m[5m])) was ended: it needs")
+            assert worker.budget_of_leaves.is_idle
+            leaf, task = await worker.planned("m", step_ms=6_000_000)
+            assert "refused" not in worker.read(leaf, await worker.execute(task))[1]
+
+    asyncio.run(refuse())
+
+
+def test_an_account_asks_for_shared_memory_only_when_it_has_grown() -> None:
+    budget = MemoryBudget(100 * MIB)
+    with MemoryShare(budget, "q", "up") as share:
+        memory = Memory(1 << 40, share)
+        with memory.frame():
+            memory.need(MIB)
+            assert budget.used_bytes == MIB
+            memory.lend(30 * MIB)
+            assert budget.used_bytes == 60 * MIB
+            memory.hold(2 * MIB)
+        assert budget.used_bytes == 2 * MIB
+        with pytest.raises(LimitExceeded, match="the most of all"):
+            memory.need(99 * MIB)
+    assert budget.used_bytes == 0
