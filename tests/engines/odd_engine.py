@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from quarterdeck.engines.duckdb_scan import DuckDbScanner, Rows
+from quarterdeck.engines.scan_engine import ScanEngine
 from quarterdeck.engines.scan_file import ScanFile
 from quarterdeck.engines.stop_signal import StopSignal
 
@@ -30,7 +31,7 @@ class _NeverStopped:
         yield
 
 
-class OddEngine(DuckDbScanner):
+class OddScanner(DuckDbScanner):
     """Anything but the texts above is SQL."""
 
     kept = b""
@@ -65,6 +66,10 @@ class OddEngine(DuckDbScanner):
                 pass
         with super().scan(sql, files, stop, with_filename=with_filename) as rows:
             yield rows
+
+
+class OddEngine(ScanEngine):
+    scanner = OddScanner
 
 
 def _seen() -> dict[str, Any]:

@@ -1,123 +1,28 @@
-"""SQL over local Parquet files, as in `duckdb_scan`, in processes of their own.
+"""SQL over local Parquet files, as in `duckdb_scan`, in processes of their own: see `contained`.
 
-A crash, a stall or a runaway costs the query that caused it, and its process. Each process runs one query at a time and
-is kept for the next one, with the databases that it has made; one that has died, did not stop within a second, or has
-kept much memory is replaced. This process loads no engine.
+A process that has just read the same files is asked first: it has a database for them.
 """
 
-import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Final
 
-from quarterdeck.core.errors import QuarterdeckError
-from quarterdeck.engines.engine_died import EngineDiedError
-from quarterdeck.engines.engine_host import HostConfig
-from quarterdeck.engines.engine_process import EngineProcess, EngineProcesses
-from quarterdeck.engines.engine_wire import (
-    BrokenAnswerError,
-    FrameKind,
-    Question,
-    RecordBatch,
-    Schema,
-    decode_batch,
-    decode_error,
-    decode_schema,
-)
+from quarterdeck.engines.contained import PATIENCE_S, ContainedEngine, ContainedRows
 from quarterdeck.engines.limits import EngineLimits
 from quarterdeck.engines.scan_file import ScanFile
+from quarterdeck.engines.scan_question import ScanQuestion
 from quarterdeck.engines.stop_signal import StopSignal
 
-T = TypeVar("T")
-
-MIB: Final = 1024**2
-UNCOUNTED_BYTES: Final = 256 * MIB
-"""What a process may have beyond the memory that DuckDB counts: the process itself, parsed SQL, rows on their way, and
-single values."""
-KEPT_BYTES: Final = 256 * MIB
-"""A process that has more when its query is over is replaced: allocators give little back."""
-PATIENCE_S: Final = 1.0
-"""How long an engine may go on after it was told to stop."""
-_DUCKDB: Final = "quarterdeck.engines.duckdb_scan:DuckDbScanner"
-
-_FileKey: TypeAlias = tuple[tuple[ScanFile, ...], bool]
+_DUCKDB: Final = "quarterdeck.engines.scan_engine:ScanEngine"
 
 
-class ContainedRows:
-    """The result of a query, while it is computed. Read it once, in the thread that asked."""
-
-    def __init__(self, process: EngineProcess, stop: StopSignal) -> None:
-        self.fraction = 0.0
-        """How much of the files was read, as far as the engine can tell: from 0 to 1, and never back."""
-        self._process = process
-        self._stop = stop
-        self.schema: Final[Schema] = self._received(FrameKind.SCHEMA, decode_schema)
-
-    def __iter__(self) -> Iterator[RecordBatch]:
-        while (batch := self._received(FrameKind.BATCH, self._batch)) is not None:
-            yield batch
-
-    def _batch(self, payload: Any) -> RecordBatch:
-        return decode_batch(payload, self.schema)
-
-    def _received(self, wanted: FrameKind, decode: Callable[[Any], T]) -> T | None:
-        """What a frame of this kind holds; None at the end of batches. Whatever is raised after a stop signal, the
-        signal was the reason."""
-        self._stop.check()
-        try:
-            header, payload = self._process.receive()
-            self.fraction = max(self.fraction, header.fraction)
-            if header.kind is FrameKind.END and wanted is FrameKind.BATCH:
-                return None
-            try:
-                if header.kind is FrameKind.ERROR:
-                    raise decode_error(payload)
-                if header.kind is not wanted:
-                    raise BrokenAnswerError(f"{header.kind.name} instead of {wanted.name}")
-                return decode(payload)
-            except BrokenAnswerError as error:
-                raise self._process.broke(error) from error
-        except QuarterdeckError:
-            self._stop.check()
-            raise
-
-
-class ContainedScanner:
-    """One for a process. Any number of threads may scan at once; so many processes are kept as are wanted `at_once`."""
+class ContainedScanner(ContainedEngine):
+    """Any number of threads may scan at once."""
 
     def __init__(
         self, limits: EngineLimits, *, at_once: int, engine: str = _DUCKDB, patience_s: float = PATIENCE_S
     ) -> None:
-        """`engine` is the name of what makes one, as `module:name`."""
-        allowed_bytes = limits.memory_limit_bytes + UNCOUNTED_BYTES
-        config = HostConfig(engine, limits, ceiling_bytes=2 * allowed_bytes + 1024 * MIB)
-        self._processes = EngineProcesses(config, allowed_bytes, patience_s)
-        self._at_once = at_once
-        self._lock = threading.Lock()
-        self._idle: list[tuple[_FileKey, EngineProcess]] = []
-        """Each with what it did last; who was idle longest comes first."""
-        self._closed = False
-
-    @property
-    def processes(self) -> list[int]:
-        """Those that wait for a query."""
-        with self._lock:
-            return [process.pid for _, process in self._idle]
-
-    @property
-    def host_pid(self) -> int | None:
-        """The process that they are forked from."""
-        return self._processes.host_pid
-
-    def warm_up(self) -> None:
-        """What the first scans would have to wait for otherwise: as many processes as are kept."""
-        while True:
-            with self._lock:
-                if self._closed or len(self._idle) >= self._at_once:
-                    return
-            process = self._processes.start()
-            with self._lock:
-                self._idle.append((((), False), process))
+        super().__init__(engine, limits, at_once=at_once, patience_s=patience_s)
 
     @contextmanager
     def scan(
@@ -125,53 +30,6 @@ class ContainedScanner:
     ) -> Generator[ContainedRows]:
         """Runs it, and gives the rows to the block. What is wrong with the SQL or the files is a `QuarterdeckError`;
         what `stop.check` raises ends it when it is stopped."""
-        stop.check()
         key = (tuple(files), with_filename)
-        process = self._asked(key, Question(sql, *key).encode())
-        try:
-            with stop.on_cancel(process.interrupt):
-                try:
-                    yield ContainedRows(process, stop)
-                finally:
-                    process.settle()
-        finally:
-            self._take_back(key, process)
-
-    def close(self) -> None:
-        """Nothing is scanned any more: all processes have ended."""
-        with self._lock:
-            self._closed = True
-            idle, self._idle = self._idle, []
-        for _, process in idle:
-            process.end()
-        self._processes.close()
-
-    def _asked(self, key: _FileKey, question: bytes) -> EngineProcess:
-        """One that has been asked. Of those that are idle some may have died, which is not this query's fault."""
-        while (idle := self._idle_one(key)) is not None:
-            try:
-                idle.ask(question)
-            except EngineDiedError:
-                idle.end()
-            else:
-                return idle
-        process = self._processes.start()
-        process.ask(question)
-        return process
-
-    def _idle_one(self, key: _FileKey) -> EngineProcess | None:
-        """Best one that has just read the same files: it has a database for them."""
-        with self._lock:
-            for place in reversed(range(len(self._idle))):
-                if self._idle[place][0] == key:
-                    return self._idle.pop(place)[1]
-            return self._idle.pop(0)[1] if self._idle else None
-
-    def _take_back(self, key: _FileKey, process: EngineProcess) -> None:
-        is_kept = not process.is_dead and process.memory_bytes() <= KEPT_BYTES
-        with self._lock:
-            is_kept = is_kept and not self._closed and len(self._idle) < self._at_once
-            if is_kept:
-                self._idle.append((key, process))
-        if not is_kept:
-            process.end()
+        with self.asked(key, ScanQuestion(sql, *key).encode(), stop) as rows:
+            yield rows

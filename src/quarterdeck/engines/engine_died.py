@@ -23,7 +23,7 @@ class EngineDiedError(QuarterdeckError):
             ErrorCode.UNAVAILABLE,
             "the query got no answer",
             f"the engine process {how} while it ran this query",
-            "see whether one of its files is damaged; report it, with the SQL, if none is",
+            "see whether one of its files is damaged; report it, with the query, if none is",
             retryable=True,
         )
         self.args = (how,)  # from which copy and pickle make it anew

@@ -28,7 +28,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Final, NoReturn
 
-from quarterdeck.engines.engine_child import Engine, EngineChild
+from quarterdeck.engines.engine_child import EngineChild, EngineMaker
 from quarterdeck.engines.limits import EngineLimits
 
 ORDER: Final = struct.Struct("<BxxxI")
@@ -74,7 +74,7 @@ class EngineHost:
         self._pid = os.getpid()
         self._control = control
         self._config = config
-        self._make: Callable[[EngineLimits], Engine] = _loaded(config.engine)
+        self._make = _loaded(config.engine)
         self._prctl: Callable[[int, int], int] | None = getattr(ctypes.CDLL(None), "prctl", None)
         self._children: dict[int, tuple[int, int]] = {}
         """By number: process, and pipe."""
@@ -186,9 +186,11 @@ def _data_bytes() -> int:
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5]) * resource.getpagesize()
 
 
-def _loaded(name: str) -> Callable[[EngineLimits], Engine]:
+def _loaded(name: str) -> EngineMaker:
     module, _, attribute = name.partition(":")
-    return getattr(importlib.import_module(module), attribute)
+    maker: EngineMaker = getattr(importlib.import_module(module), attribute)
+    maker.load()
+    return maker
 
 
 if __name__ == "__main__":

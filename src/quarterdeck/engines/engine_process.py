@@ -181,15 +181,15 @@ class EngineProcess:
         self._looked_s = 0.0
         link.settimeout(_LOOK_S)
 
-    def ask(self, question: bytes) -> None:
-        """Raises `EngineDiedError` if nobody is there."""
+    def ask(self, *question: Any) -> None:
+        """One or more buffers. Raises `EngineDiedError` if nobody is there."""
         self._query += 1
         self._told_s = None
         self._is_busy = True
         self._link.settimeout(None)
         try:
             with self._sending:
-                send_frame(self._link, FrameKind.QUESTION, self._query, question)
+                send_frame(self._link, FrameKind.QUESTION, self._query, *question)
         except OSError:
             raise self._death() from None
         finally:

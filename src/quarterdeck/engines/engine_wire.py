@@ -1,8 +1,8 @@
 """What a process and its engine's process say to each other over a pair of sockets.
 
 A frame is a kind, the number of the query that it belongs to, how far the query is, and a payload. A question goes one
-way, and may be followed by any number of interrupts; a schema, batches and an end, or an error, come back. A batch is
-an Arrow stream of its own, so that each can be read without those before it.
+way, and may be followed by any number of interrupts; a schema, batches and an end, or an error, come back, and progress
+while nothing else does. A batch is an Arrow stream of its own, so that each can be read without those before it.
 
 The process that asks does not trust the other one: foreign files are read there by native code. What does not keep to
 this is a `BrokenAnswerError`.
@@ -13,14 +13,12 @@ import struct
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from enum import IntEnum
-from pathlib import Path
 from socket import socket
 from typing import Any, Final, TypeAlias
 
 import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
-from quarterdeck.engines.scan_file import ScanFile
 
 _arrow: Any = pyarrow
 
@@ -31,8 +29,8 @@ RecordBatch: TypeAlias = Any
 
 _HEADER: Final = struct.Struct("<BxxxIdQ")
 HEADER_BYTES: Final = _HEADER.size
-_QUESTION_MAX: Final = 64 * 1024**2
-"""Bytes of a question: SQL, and the names of its files."""
+_QUESTION_MAX: Final = 2 * 1024**3
+"""Bytes of a question: a query, the names of its files, and what was read of them already."""
 
 
 class BrokenAnswerError(Exception):
@@ -46,6 +44,7 @@ class FrameKind(IntEnum):
     BATCH = 4
     END = 5
     ERROR = 6
+    PROGRESS = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,24 +55,6 @@ class Header:
     """From 0 to 1."""
     size_bytes: int
     """Of the payload that follows."""
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """One SELECT over some files."""
-
-    sql: str
-    files: tuple[ScanFile, ...]
-    with_filename: bool
-
-    def encode(self) -> bytes:
-        files = [(str(file.path), file.name) for file in self.files]
-        return json.dumps([self.sql, files, self.with_filename]).encode()
-
-    @classmethod
-    def decode(cls, payload: bytes) -> "Question":
-        sql, files, with_filename = json.loads(payload)
-        return cls(sql, tuple(ScanFile(Path(path), name) for path, name in files), with_filename)
 
 
 def header_of(kind: FrameKind, query: int, size_bytes: int = 0, fraction: float = 0.0) -> bytes:
@@ -90,15 +71,17 @@ def read_header(data: bytes | bytearray, size_max: int = _QUESTION_MAX) -> Heade
         raise BrokenAnswerError(f"a frame of the kind {kind}") from None
 
 
-def send_frame(link: socket, kind: FrameKind, query: int, payload: Any = b"", fraction: float = 0.0) -> None:
-    """`payload` is bytes, or a buffer of pyarrow's."""
-    view = memoryview(payload)
-    header = header_of(kind, query, view.nbytes, fraction)
-    if view.nbytes < 64 * 1024:
-        link.sendall(header + bytes(view))
+def send_frame(link: socket, kind: FrameKind, query: int, *payload: Any, fraction: float = 0.0) -> None:
+    """`payload` is one or more of bytes, or of pyarrow's buffers."""
+    views = [memoryview(part).cast("B") for part in payload]
+    size_bytes = sum(view.nbytes for view in views)
+    header = header_of(kind, query, size_bytes, fraction)
+    if size_bytes < 64 * 1024:
+        link.sendall(b"".join((header, *views)))
         return
     link.sendall(header)
-    link.sendall(view)
+    for view in views:
+        link.sendall(view)
 
 
 def receive_exactly(size_bytes: int, receive: Callable[[memoryview], int]) -> Any:

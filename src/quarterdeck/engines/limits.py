@@ -21,7 +21,7 @@ class EngineLimits:
 def no_memory(why: str) -> QuarterdeckError:
     return QuarterdeckError(
         ErrorCode.RESOURCE_EXHAUSTED,
-        "the SQL needs more memory than it may have",
+        "the query needs more memory than it may have",
         why,
         "read fewer rows or columns, or give the workers more with duckdb_memory_bytes",
         retryable=False,  # the limit is each query's own: it would be reached again

@@ -19,7 +19,8 @@ from quarterdeck.crew.artifacts.writer import ArtifactWriter
 from quarterdeck.crew.cancel import CancelToken
 from quarterdeck.crew.executors import Execution
 from quarterdeck.crew.inputs import opened_files
-from quarterdeck.engines.contained_scan import ContainedRows, ContainedScanner
+from quarterdeck.engines.contained import ContainedRows
+from quarterdeck.engines.contained_scan import ContainedScanner
 from quarterdeck.engines.scan_file import ScanFile
 from quarterdeck.scan.model import ScanTask, decode_task
 from quarterdeck.stores.parquet_cache import ParquetCache
