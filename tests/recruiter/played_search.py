@@ -9,7 +9,7 @@ import pyarrow  # pyright: ignore[reportMissingTypeStubs]
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.engines.stop_signal import StopSignal
-from quarterdeck.recruiter.engine.pieces import OpenPiece
+from quarterdeck.recruiter.engine.open_piece import OpenPiece
 from quarterdeck.recruiter.model import ChunkReport, FileProblem, SearchSpec
 from quarterdeck.recruiter.ports import RecordBatch
 

@@ -13,7 +13,7 @@ import pytest
 from quarterdeck.core.errors import QuarterdeckError
 from quarterdeck.recruiter import piece_opening
 from quarterdeck.recruiter.chunk_request import AskedPiece
-from quarterdeck.recruiter.engine.pieces import OpenPiece
+from quarterdeck.recruiter.engine.open_piece import OpenPiece
 from quarterdeck.recruiter.model import FileKind, FileProblem, Piece
 from quarterdeck.recruiter.piece_finding import find_pieces
 from quarterdeck.recruiter.piece_opening import PieceOpener

@@ -124,9 +124,12 @@ class ContainedEngine:
 
     def warm_up(self) -> None:
         """What the first queries would have to wait for otherwise: as many processes as are kept."""
+        self._have(self._at_once)
+
+    def _have(self, count: int) -> None:
         while True:
             with self._lock:
-                if self._closed or len(self._idle) >= self._at_once:
+                if self._closed or len(self._idle) >= count:
                     return
             process = self._processes.start()
             with self._lock:

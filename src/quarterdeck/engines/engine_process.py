@@ -32,8 +32,8 @@ from quarterdeck.engines.limits import no_memory
 _LOOK_S: Final = 0.05
 """How often the memory of an engine is looked at. In that time it can take some 200 MB."""
 _END_S: Final = 5.0
-_KEPT_OF_ENVIRONMENT: Final = ("LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "TZ")
-"""Nothing of ours: no token, and no other secret."""
+_KEPT_OF_ENVIRONMENT: Final = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "TZ", "XDG_CACHE_HOME")
+"""Nothing of ours: no token, and no other secret. Some say where compiled code is kept."""
 
 
 _ONE_THREAD: Final = {
@@ -196,7 +196,8 @@ class EngineProcess:
             self._link.settimeout(_LOOK_S)
 
     def interrupt(self) -> None:
-        """Tells it to stop what it computes; when it has not for too long, ends it. Say it again and again."""
+        """Tells it to stop what it computes. Whoever waits for its answer says it again from then on, and ends it when
+        it has not stopped for too long."""
         now_s = time.monotonic()
         if self._told_s is None:
             self._told_s = now_s
@@ -211,9 +212,9 @@ class EngineProcess:
             finally:
                 self._sending.release()
 
-    def receive(self, on_wait: Callable[[], None] | None = None) -> tuple[Header, Any]:
-        """The next frame of the answer, and its payload. Calls `on_wait` while there is none. Raises `EngineDiedError`,
-        and what is to be said if the process was ended on purpose."""
+    def receive(self) -> tuple[Header, Any]:
+        """The next frame of the answer, and its payload. Raises `EngineDiedError`, and what is to be said if the
+        process was ended on purpose."""
 
         def take(view: memoryview) -> int:
             while True:
@@ -221,8 +222,8 @@ class EngineProcess:
                 try:
                     return self._link.recv_into(view)
                 except TimeoutError:
-                    if on_wait is not None:
-                        on_wait()
+                    if self._told_s is not None:
+                        self.interrupt()
                 except OSError:
                     return 0
 
@@ -247,7 +248,7 @@ class EngineProcess:
         while self._is_busy and not self.is_dead:
             self.interrupt()
             try:
-                self.receive(on_wait=self.interrupt)
+                self.receive()
             except QuarterdeckError:
                 return
 

@@ -12,7 +12,7 @@ from typing import Final, Protocol, TypeVar
 
 from quarterdeck.crew.cancel import CancelToken, WorkCanceledError
 from quarterdeck.engines.stop_signal import StopSignal
-from quarterdeck.recruiter.engine.pieces import OpenPiece
+from quarterdeck.recruiter.engine.open_piece import OpenPiece
 from quarterdeck.recruiter.model import Chunk, ChunkReport, FileProblem, Piece, SearchSpec
 from quarterdeck.recruiter.piece_opening import PieceOpener
 from quarterdeck.recruiter.ports import ChunkAnswer, RecordBatch

@@ -13,7 +13,7 @@ from typing import Final
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.recruiter.engine.line_records import LONGEST_LINE_BYTES
-from quarterdeck.recruiter.engine.pieces import OpenPiece
+from quarterdeck.recruiter.engine.open_piece import OpenPiece
 from quarterdeck.recruiter.model import FileKind, FileProblem, Piece
 from quarterdeck.stores.cache_files import check_unchanged
 from quarterdeck.stores.limits import MIB

@@ -31,7 +31,7 @@ from quarterdeck.stores.source_roots import SourceRoots
 from quarterdeck.worker.storage import Storage
 
 if TYPE_CHECKING:
-    from quarterdeck.recruiter.engine.chunk_search import ChunkSearcher
+    from quarterdeck.recruiter.engine.contained_search import ContainedSearcher
 
 _JITTER: Final = 0.1
 """With more, a recruiter that is away for half a second would be without some of its workers for more than one."""
@@ -63,10 +63,10 @@ class Recruitment:
         leave: Callable[[str], None],
     ) -> "asyncio.Task[None]":
         """The task in which the agent lives: it ends when it was drained."""
-        from quarterdeck.recruiter.engine.chunk_search import ChunkSearcher  # noqa: PLC0415 - loaded by who searches
+        from quarterdeck.recruiter.engine.contained_search import ContainedSearcher  # noqa: PLC0415 - by who searches
 
         settings = self._settings
-        searcher = ChunkSearcher(at_once=settings.slots, memory_limit_bytes=settings.duckdb_memory_bytes)
+        searcher = ContainedSearcher(at_once=settings.slots, memory_limit_bytes=settings.duckdb_memory_bytes)
         executor = ChunkExecutor(searcher, PieceOpener(storage.objects, storage.cache), settings.slots)
         stack.push_async_callback(_close, executor, searcher)
         await executor.warm_up()
@@ -142,6 +142,6 @@ def addr_of(url: str) -> str:
     return parts.netloc if parts.port is not None else f"{parts.netloc}:{_PORTS[parts.scheme]}"
 
 
-async def _close(executor: ChunkExecutor, searcher: "ChunkSearcher") -> None:
+async def _close(executor: ChunkExecutor, searcher: "ContainedSearcher") -> None:
     await asyncio.to_thread(executor.close)
-    searcher.close()
+    await asyncio.to_thread(searcher.close)

@@ -11,15 +11,18 @@ import pyarrow as _pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has n
 
 from quarterdeck.crew.cancel import CancelToken
 from quarterdeck.recruiter.answer_check import AnswerCheck
-from quarterdeck.recruiter.engine.chunk_search import ChunkSearcher
 from quarterdeck.recruiter.engine.gathering import Gathering
-from quarterdeck.recruiter.engine.pieces import OpenPiece
+from quarterdeck.recruiter.engine.open_piece import OpenPiece
 from quarterdeck.recruiter.engine.plan import plan_search
+from quarterdeck.recruiter.executor import Searcher
 from quarterdeck.recruiter.model import Chunk, ChunkReport, FileKind, FileProblem, Order, Piece, SearchSpec
 from quarterdeck.recruiter.row_payloads import RowPayloads
 
 arrow: Any = _pyarrow
 MIB = 1024**2
+CONTAINED = "contained"
+IN_THIS_PROCESS = ("in this process",)
+ALL_WAYS = (*IN_THIS_PROCESS, CONTAINED)
 KINDS = {".gz": FileKind.GZIP, ".zst": FileKind.ZSTD, ".parquet": FileKind.PARQUET}
 
 
@@ -48,10 +51,10 @@ class Answer:
 class Bench:
     """Searches with one searcher, and a folder to gather in."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, searcher: Searcher) -> None:
         self.folder = folder
         self.spool = folder / "spool"
-        self.searcher = ChunkSearcher(at_once=1, memory_limit_bytes=512 * MIB)
+        self.searcher = searcher
 
     def write(self, name: str, *lines: object) -> Path:
         """A file of lines, which are told as they are or as JSON; compressed if its name says so."""

@@ -16,7 +16,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from quarterdeck.recruiter.engine.pieces import OpenPiece
+from quarterdeck.recruiter.engine.contained_search import ContainedSearcher
+from quarterdeck.recruiter.engine.open_piece import OpenPiece
 from quarterdeck.recruiter.language.quoting import quote_pattern
 from quarterdeck.recruiter.model import Order
 from tests.recruiter.engine.searched import KINDS, Bench, packed, parts, whole
@@ -259,13 +260,10 @@ def is_same(ours: Any, theirs: Any) -> bool:
 
 
 @pytest.fixture(scope="module")
-def logs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Logs]:
-    bench = Bench(tmp_path_factory.mktemp("logs"))
-    bench.searcher.warm_up()
-    logs = Logs(bench)
+def logs(tmp_path_factory: pytest.TempPathFactory, contained: ContainedSearcher) -> Iterator[Logs]:
+    logs = Logs(Bench(tmp_path_factory.mktemp("logs"), contained))
     yield logs
     logs.database.close()
-    bench.searcher.close()
 
 
 @pytest.mark.parametrize("block", range(10))

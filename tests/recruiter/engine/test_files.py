@@ -13,9 +13,12 @@ from quarterdeck.recruiter.engine import groups as groups_module
 from quarterdeck.recruiter.engine import pieces as pieces_module
 from quarterdeck.recruiter.engine import searching as searching_module
 from quarterdeck.recruiter.engine.line_buffer import LineBuffer
-from quarterdeck.recruiter.engine.pieces import DamagedPieceError, OpenPiece, line_blocks
+from quarterdeck.recruiter.engine.open_piece import OpenPiece
+from quarterdeck.recruiter.engine.pieces import DamagedPieceError, line_blocks
 from quarterdeck.recruiter.model import FileKind, FileProblem, Order, Piece
-from tests.recruiter.engine.searched import Bench, part, parts, whole
+from tests.recruiter.engine.searched import IN_THIS_PROCESS, Bench, part, parts, whole
+
+WAYS = IN_THIS_PROCESS
 
 SUFFIXES = ["ndjson", "ndjson.gz", "ndjson.zst"]
 

@@ -13,7 +13,9 @@ from quarterdeck.recruiter.engine.gathering import Gathering
 from quarterdeck.recruiter.engine.rendering import rendered
 from quarterdeck.recruiter.language.errors import SearchSyntaxError
 from quarterdeck.recruiter.model import Order, SearchSpec
-from tests.recruiter.engine.searched import MIB, Bench, arrow, whole
+from tests.recruiter.engine.searched import IN_THIS_PROCESS, MIB, Bench, arrow, whole
+
+WAYS = IN_THIS_PROCESS
 
 
 def chunks_of(bench: Bench, spec: SearchSpec, count: int, lines: int = 2) -> list[list[Any]]:

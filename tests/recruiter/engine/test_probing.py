@@ -5,7 +5,9 @@ import pytest
 
 from quarterdeck.recruiter.engine.pieces import DamagedPieceError
 from quarterdeck.recruiter.engine.probing import probe
-from tests.recruiter.engine.searched import Bench, whole
+from tests.recruiter.engine.searched import IN_THIS_PROCESS, Bench, whole
+
+WAYS = IN_THIS_PROCESS
 
 FIELDS = {"ts", "a", "a.b", "a.b.c", "n", "x.y"}
 LINES = ({"ts": 1, "a": {"b": {"c": [1]}}}, "bad", {"n": None, "x.y": 1}, "[1]")

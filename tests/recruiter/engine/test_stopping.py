@@ -9,12 +9,20 @@ from typing import Any
 import pytest
 
 from quarterdeck.crew.cancel import CancelToken, WorkCanceledError
+from quarterdeck.recruiter.engine.chunk_search import ChunkSearcher
 from quarterdeck.recruiter.engine.gathering import Gathering
 from quarterdeck.recruiter.model import Order, SearchSpec
-from tests.recruiter.engine.searched import MIB, Bench, whole
+from tests.recruiter.engine.searched import IN_THIS_PROCESS, MIB, Bench, whole
+
+WAYS = IN_THIS_PROCESS
 
 SLOW = " or ".join(f'=~"(x+[^{number}]*x+)+y{number}"' for number in range(20))
 _SOON_S = 5.0
+
+
+def inside(bench: Bench) -> ChunkSearcher:
+    assert isinstance(bench.searcher, ChunkSearcher)
+    return bench.searcher
 
 
 def test_a_search_that_was_stopped_before_does_not_begin(bench: Bench) -> None:
@@ -93,11 +101,12 @@ def test_rows_that_are_not_read_to_their_end_leave_nothing_behind(bench: Bench) 
 
 
 def test_databases_are_kept_for_the_next_search(bench: Bench) -> None:
-    bench.searcher.warm_up()
-    before = bench.searcher._databases._idle[0]
+    searcher = inside(bench)
+    searcher.warm_up()
+    before = searcher._databases._idle[0]
     for _ in range(3):
         bench.found("| count()", {"id": 1})
-    assert bench.searcher._databases._idle == [before]
+    assert searcher._databases._idle == [before]
 
 
 def test_many_threads_search_at_once(bench: Bench) -> None:
@@ -115,10 +124,10 @@ def test_many_threads_search_at_once(bench: Bench) -> None:
     for thread in threads:
         thread.join()
     assert sorted(answers) == [(3, 1000)] * 6 + [(10, 10)] * 6
-    assert len(bench.searcher._databases._idle) == 1
+    assert len(inside(bench)._databases._idle) == 1
 
 
 def test_a_closed_searcher_searches_no_more(bench: Bench) -> None:
-    bench.searcher.close()
+    inside(bench).close()
     with pytest.raises(RuntimeError):
         bench.found("", {"id": 1})

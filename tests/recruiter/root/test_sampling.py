@@ -4,7 +4,7 @@ import asyncio
 import gzip
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 import pyarrow.parquet  # pyright: ignore[reportMissingTypeStubs]
 import pytest
 
+from quarterdeck.recruiter.engine.contained_search import ContainedSearcher
 from quarterdeck.recruiter.model import FileKind, Piece
 from quarterdeck.recruiter.root.sampling import FieldSampling
 from quarterdeck.stores.objects import ObjectRef, ObjectStores
@@ -60,24 +61,39 @@ class CountedStores(ObjectStores):
         return await super().read_range(ref, start, end)
 
 
-def fields_of(objects: ObjectStores, url: str, kind: FileKind) -> frozenset[str]:
-    async def run() -> frozenset[str]:
-        ref = await objects.head(url)
-        return await FieldSampling(objects).fields_of(
-            Piece(ref.url, kind, ref.size_bytes, ref.version, 0, ref.size_bytes)
-        )
+Fields = Callable[[ObjectStores, str, FileKind], frozenset[str]]
 
-    return asyncio.run(run())
+
+@pytest.fixture(scope="module")
+def searcher() -> Iterator[ContainedSearcher]:
+    searcher = ContainedSearcher(at_once=1, memory_limit_bytes=256 * 1024**2, patience_s=60)
+    searcher.warm_up()
+    yield searcher
+    searcher.close()
+
+
+@pytest.fixture
+def fields_of(searcher: ContainedSearcher) -> Fields:
+    def fields(objects: ObjectStores, url: str, kind: FileKind) -> frozenset[str]:
+        async def run() -> frozenset[str]:
+            ref = await objects.head(url)
+            return await FieldSampling(objects, searcher.probe).fields_of(
+                Piece(ref.url, kind, ref.size_bytes, ref.version, 0, ref.size_bytes)
+            )
+
+        return asyncio.run(run())
+
+    return fields
 
 
 @pytest.mark.parametrize("kind", FILES)
-def test_a_local_file_is_looked_at_where_it_is(tmp_path: Path, kind: FileKind) -> None:
+def test_a_local_file_is_looked_at_where_it_is(fields_of: Fields, tmp_path: Path, kind: FileKind) -> None:
     (tmp_path / "file").write_bytes(FILES[kind])
     assert fields_of(ObjectStores(), str(tmp_path / "file"), kind) == NAMES
 
 
 @pytest.mark.parametrize("kind", FILES)
-def test_of_a_file_in_s3_a_small_part_is_read(bucket: Bucket, kind: FileKind) -> None:
+def test_of_a_file_in_s3_a_small_part_is_read(fields_of: Fields, bucket: Bucket, kind: FileKind) -> None:
     assert len(FILES[kind]) > 2 * ENOUGH_BYTES or kind is not FileKind.NDJSON
     bucket.put(f"file.{kind}", FILES[kind])
     objects = CountedStores(bucket.options)
@@ -87,7 +103,9 @@ def test_of_a_file_in_s3_a_small_part_is_read(bucket: Bucket, kind: FileKind) ->
 
 @pytest.mark.parametrize("kind", FILES)
 @pytest.mark.parametrize("data", [b"", b"PAR1", b"nothing of the kind, but long enough", b"\xff\xff\xff\x7fPAR1" * 3])
-def test_a_file_that_cannot_be_read_has_no_fields(bucket: Bucket, tmp_path: Path, kind: FileKind, data: bytes) -> None:
+def test_a_file_that_cannot_be_read_has_no_fields(
+    fields_of: Fields, bucket: Bucket, tmp_path: Path, kind: FileKind, data: bytes
+) -> None:
     (tmp_path / "file").write_bytes(data)
     assert fields_of(ObjectStores(), str(tmp_path / "file"), kind) == frozenset()
     bucket.put("broken.x", data)

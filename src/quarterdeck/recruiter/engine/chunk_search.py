@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 from quarterdeck.engines.stop_signal import StopSignal
 from quarterdeck.recruiter.engine.databases import SearchDatabases
 from quarterdeck.recruiter.engine.line_code import SCAN_LINES
-from quarterdeck.recruiter.engine.pieces import OpenPiece
+from quarterdeck.recruiter.engine.open_piece import OpenPiece
 from quarterdeck.recruiter.engine.plan import plan_search
 from quarterdeck.recruiter.engine.searching import Searching
 from quarterdeck.recruiter.model import ChunkReport, SearchSpec

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from quarterdeck.recruiter.engine.open_piece import OpenPiece
 from quarterdeck.recruiter.engine.parquet_values import ColumnType
-from quarterdeck.recruiter.engine.pieces import DamagedPieceError, OpenPiece, unpack_small
+from quarterdeck.recruiter.engine.pieces import DamagedPieceError, unpack_small
 from quarterdeck.recruiter.model import FileKind
 
 _TOGETHER_BYTES: Final = 32 * 1024**2

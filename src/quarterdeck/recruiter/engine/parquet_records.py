@@ -7,9 +7,11 @@ can pass over row groups by their statistics.
 import glob
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_FLOOR, Decimal
+from functools import cache
 from typing import Final, assert_never
 
 import duckdb
+from duckdb.sqltypes import VARCHAR
 
 from quarterdeck.recruiter.engine.conditions import COMPARISONS, compare_time, compare_value
 from quarterdeck.recruiter.engine.fields import NOTHING, paths_of
@@ -24,8 +26,13 @@ _TIMES_US: Final = {"timestamp": "make_timestamp({})", "timestamp with time zone
 _FARTHEST_US: Final = 9 * 10**18
 _EQUALITIES: Final = (Op.EQUAL, Op.NOT_EQUAL)
 _LESS: Final = (Op.LESS, Op.LESS_OR_EQUAL)
-_VARCHAR: Final[ColumnType] = duckdb.sqltype("VARCHAR")
-_JSON: Final[ColumnType] = duckdb.sqltype("JSON")
+_VARCHAR: Final[ColumnType] = VARCHAR
+
+
+@cache
+def _json() -> ColumnType:
+    """Asking DuckDB for it starts threads, which an engine's process must not have before it is forked."""
+    return duckdb.sqltype("JSON")
 
 
 def columns_of(connection: duckdb.DuckDBPyConnection, path: str) -> dict[str, ColumnType]:
@@ -131,7 +138,7 @@ class ParquetRecords:
         if len(places) == 1:
             return places[0]
         values = [value_of(place, self._parameters).json for place in places]
-        return Place(f"coalesce({', '.join(values)})", _JSON)
+        return Place(f"coalesce({', '.join(values)})", _json())
 
     def _at(self, path: Sequence[str]) -> Place | None:
         if path[0] not in self._columns:

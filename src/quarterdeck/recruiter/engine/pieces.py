@@ -7,8 +7,7 @@ off, which DuckDB does not of every kind.
 import os
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy
@@ -16,7 +15,8 @@ import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 
 from quarterdeck.recruiter.engine.line_buffer import LineBuffer
 from quarterdeck.recruiter.engine.line_records import LONGEST_LINE_BYTES
-from quarterdeck.recruiter.model import FileKind, Piece
+from quarterdeck.recruiter.engine.open_piece import OpenPiece
+from quarterdeck.recruiter.model import FileKind
 
 _arrow: Final[Any] = pyarrow
 
@@ -31,21 +31,6 @@ _CODECS: Final = {FileKind.GZIP: "gzip", FileKind.ZSTD: "zstd"}
 
 class DamagedPieceError(Exception):
     """Why a piece cannot be searched, in a few words."""
-
-
-@dataclass(frozen=True, slots=True)
-class OpenPiece:
-    """A piece that can be read here."""
-
-    piece: Piece
-    path: Path | None
-    """A local file, whole."""
-    data: bytes | None
-    """Or: the whole lines of a piece of plain NDJSON, or all of a compressed file."""
-
-    def __post_init__(self) -> None:
-        assert (self.path is None) != (self.data is None)
-        assert self.path is not None or self.piece.kind is not FileKind.PARQUET
 
 
 def line_blocks(piece: OpenPiece, buffer: LineBuffer) -> Iterator[int]:

@@ -3,14 +3,14 @@
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from quarterdeck.engines.duckdb_database import open_database
 from quarterdeck.recruiter.engine.failures import READING_ERRORS, damage_of
+from quarterdeck.recruiter.engine.open_piece import OpenPiece, Probe
 from quarterdeck.recruiter.engine.parquet_records import columns_of
 from quarterdeck.recruiter.engine.parquet_values import ColumnType
-from quarterdeck.recruiter.engine.pieces import DamagedPieceError, OpenPiece, unpacked
+from quarterdeck.recruiter.engine.pieces import DamagedPieceError, unpacked
 from quarterdeck.recruiter.model import FileKind
 
 _SAMPLE_BYTES: Final = 256 * 1024
@@ -18,12 +18,6 @@ _STEP_BYTES: Final = 16 * 1024
 _DEEPEST: Final = 8
 """How many names make a nested one at most."""
 _MEMORY_BYTES: Final = 256 * 1024**2
-
-
-@dataclass(frozen=True, slots=True)
-class Probe:
-    fields: frozenset[str]
-    """Names of top-level fields, and dotted ones of those within."""
 
 
 def probe(piece: OpenPiece) -> Probe:

@@ -18,9 +18,10 @@ from quarterdeck.recruiter.engine.failures import READING_ERRORS, damage_of, fai
 from quarterdeck.recruiter.engine.groups import Columns, groups_of
 from quarterdeck.recruiter.engine.line_records import LINES, LineRecords
 from quarterdeck.recruiter.engine.line_scanner import LineScan
+from quarterdeck.recruiter.engine.open_piece import OpenPiece
 from quarterdeck.recruiter.engine.parquet_records import ParquetRecords, columns_of
 from quarterdeck.recruiter.engine.parts import MARKS, SearchedRecords, chunk_sql, part_schema, reduced_sql
-from quarterdeck.recruiter.engine.pieces import DamagedPieceError, OpenPiece, add_lines, check_packed, line_blocks
+from quarterdeck.recruiter.engine.pieces import DamagedPieceError, add_lines, check_packed, line_blocks
 from quarterdeck.recruiter.engine.plan import Plan
 from quarterdeck.recruiter.engine.sql import Parameters, Sql
 from quarterdeck.recruiter.model import ChunkReport, FileProblem, SearchSpec

@@ -1,9 +1,9 @@
-"""What searches chunks in the root's own process."""
+"""What searches chunks for the root itself, and looks at samples: in processes of their own."""
 
 from pathlib import Path
 from typing import Final
 
-from quarterdeck.recruiter.engine.chunk_search import ChunkSearcher
+from quarterdeck.recruiter.engine.contained_search import ContainedSearcher
 from quarterdeck.recruiter.executor import ChunkExecutor
 from quarterdeck.recruiter.piece_opening import PieceOpener
 from quarterdeck.recruiter.stored_rows import RowLimits
@@ -19,13 +19,13 @@ class Engine:
         self, objects: ObjectStores, folder: Path, *, at_once: int, memory_bytes: int, disk_bytes: int
     ) -> None:
         """`folder` is its own; what an earlier process left there is taken up, or deleted."""
-        self._searcher = ChunkSearcher(at_once=at_once, memory_limit_bytes=memory_bytes)
+        self.searcher: Final = ContainedSearcher(at_once=at_once, memory_limit_bytes=memory_bytes)
         self._cache = ParquetCache(folder / "cache", DiskBudget(folder, DiskLimits(disk_bytes)), objects)
         self._cache.recover()
         rows = RowLimits(folder, disk_bytes=disk_bytes)
-        self.executor: Final = ChunkExecutor(self._searcher, PieceOpener(objects, self._cache), at_once, rows)
+        self.executor: Final = ChunkExecutor(self.searcher, PieceOpener(objects, self._cache), at_once, rows)
 
     def close(self) -> None:
         """When nothing of it runs any more."""
         self.executor.close()
-        self._searcher.close()
+        self.searcher.close()

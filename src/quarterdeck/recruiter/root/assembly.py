@@ -1,5 +1,6 @@
 """The root of log searches, wired as a process has it: the engine, the ways to workers, the disk, and the service."""
 
+import asyncio
 import shutil
 import ssl as tls
 from collections.abc import Callable
@@ -65,7 +66,7 @@ class SearchRoot:
         self.service: Final = SearchService(
             objects,
             Ports(recruiting, self._workers, self._engine.executor, clock),
-            FieldSampling(objects),
+            FieldSampling(objects, self._engine.searcher.probe),
             self._gathering,
             ids,
             wall_us,
@@ -84,7 +85,7 @@ class SearchRoot:
         await self.service.end()
         await self._recruiting.close()
         await self._workers.close()
-        self._engine.close()
+        await asyncio.to_thread(self._engine.close)
 
     def _gathering(self, spec: SearchSpec) -> Gathering:
         settings = self._settings

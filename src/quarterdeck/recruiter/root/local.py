@@ -42,7 +42,7 @@ async def open_local_search(
             service = SearchService(
                 objects,
                 Ports(_Nobody(), _Nobody(), engine.executor, MonotonicClock()),
-                FieldSampling(objects),
+                FieldSampling(objects, engine.searcher.probe),
                 lambda spec: Gathering(spec, folder, memory_bytes=_ROWS_BYTES, disk_bytes=_DISK_BYTES),
                 RandomIds(),
                 wall_us,
