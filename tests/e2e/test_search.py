@@ -5,6 +5,7 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.e2e.crew import Coordinator, Crew, Worker, until
@@ -99,6 +100,31 @@ def test_a_worker_that_is_lost_in_the_middle_costs_a_retry_and_no_line_is_missin
     assert [row["id"] for row in found.rows] == [row["id"] for row in truth]
     assert found.done["retried"] >= 1
     assert found.workers.get(addr(victim), 0) == 0
+
+
+def test_an_engine_that_dies_in_the_middle_costs_a_retry_and_not_its_worker(
+    root: Coordinator, hands: list[Worker], logs: Logs
+) -> None:
+    victim, before = hands[0], hands[0].pid
+    (engine,) = _search_engines(victim)
+    engine.suspend()  # it is asked, and does nothing
+    with searching(root, "bytes<100", [logs.source]) as answer:
+        until(lambda: _chunks_left(root) == 1, "the others have done the rest")
+        engine.kill()
+    found = answer.result()
+    truth = logs.truth("SELECT id FROM logs WHERE bytes < 100 ORDER BY id")
+    assert [row["id"] for row in found.rows] == [row["id"] for row in truth]
+    assert found.done["retried"] >= 1
+    assert victim.is_running
+    assert victim.pid == before
+    root.wait_free(CREW)
+    assert search(root, BY_HOST, [logs.source]).rows == logs.truth(BY_HOST_SQL)
+
+
+def _search_engines(worker: Worker) -> list[psutil.Process]:
+    """Those that wait for a chunk."""
+    (host,) = [each for each in worker.figures.children() if any("search_engine" in word for word in each.cmdline())]
+    return host.children()
 
 
 def test_without_any_worker_the_root_searches_alone(crew: Crew, logs: Logs) -> None:
