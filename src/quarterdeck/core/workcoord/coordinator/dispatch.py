@@ -95,6 +95,14 @@ class Dispatcher:
         query.lanes.clear()
         query.pending.clear()
 
+    def resume(self, query: Query) -> None:
+        """Nobody of the query is accused any more: the others of it have their turns again."""
+        for lane in list(query.lanes):
+            self._continue_backlog(lane)
+            for session in list(lane.idle.values()):
+                self.credit_changed(session)
+            self._arm_spill(lane)
+
     def host(self, work: Work, worker_id: WorkerId) -> None:
         """A work of a group is on this worker from now on."""
         if work.spec.group is not None:
@@ -245,6 +253,9 @@ class Dispatcher:
     def _find_home(self, work: Work) -> None:
         lane = work.lane
         is_recalled, work.is_recalled = work.is_recalled, False
+        if work.query.accused not in (None, work):
+            self._stand_in_backlog(work)
+            return
         home = self._home(work)
         if work.deaths:
             self._find_quiet_home(work, home)
@@ -268,9 +279,13 @@ class Dispatcher:
         elif lane.members:
             self._stand_in_line(work, lane.blocked)
         else:
-            if not lane.backlog:
-                lane.backlog.append(Line())
-            self._stand_in_line(work, lane.backlog[-1])
+            self._stand_in_backlog(work)
+
+    def _stand_in_backlog(self, work: Work) -> None:
+        lane = work.lane
+        if not lane.backlog:
+            lane.backlog.append(Line())
+        self._stand_in_line(work, lane.backlog[-1])
 
     def _find_quiet_home(self, work: Work, home: Session | None) -> None:
         """A suspect goes where no other one is: when that worker dies too, it is known whose fault it was."""
