@@ -110,7 +110,10 @@ class Dispatcher:
             hosts[worker_id] = hosts.get(worker_id, 0) + 1
 
     def unhost(self, work: Work, worker_id: WorkerId) -> None:
+        """An attempt at a work has ended, or is given up."""
         group = work.spec.group
+        if not work.lane.members:
+            self._tidy(work.lane)
         if group is None:
             return
         hosts = self._hosts[group]
@@ -232,8 +235,10 @@ class Dispatcher:
     # Inside
 
     def _tidy(self, lane: Lane) -> None:
-        if not lane.members and not lane.pending:
-            self._lanes.pop(lane.key, None)
+        """A lane goes when nobody is in it and nothing waits for it, in a line or on a worker out of rotation."""
+        in_use = lane.members or lane.pending or lane.waiting
+        if not in_use and self._lanes.get(lane.key) is lane:
+            del self._lanes[lane.key]
             self._deadlines.cancel(lane.spill_timer)
             self._deadlines.cancel(lane.recall_timer)
             self._deadlines.cancel(lane.backlog_timer)
