@@ -1,7 +1,7 @@
 """The coordinator's driver: sessions with workers that may be anything, fetches that may do anything, and queries."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from unittest.mock import patch
 
 import pytest
@@ -22,6 +22,7 @@ from quarterdeck.core.workcoord.messages import (
     DrainRequest,
     Goodbye,
     Refused,
+    Register,
     Registered,
     WorkAccepted,
     WorkCanceled,
@@ -29,7 +30,7 @@ from quarterdeck.core.workcoord.messages import (
     WorkProgressed,
     WorkReady,
 )
-from quarterdeck.core.workcoord.model import AttemptId, WorkError, WorkKey, WorkKind, WorkSpec
+from quarterdeck.core.workcoord.model import AttemptId, WorkError, WorkerStatus, WorkKey, WorkKind, WorkSpec
 from quarterdeck.crew.coordinator import CoordinatorDriver, QueryHandle
 from quarterdeck.crew.ports import FetchFailedError
 from tests.crew.played import (
@@ -46,6 +47,7 @@ from tests.crew.played import (
     register_with,
     registration,
     settle,
+    worker_info,
 )
 
 
@@ -619,3 +621,30 @@ async def test_fetches_do_not_outlive_the_run() -> None:
     await task
     await settle()
     assert len(asyncio.all_tasks()) == 1
+
+
+# Tenants
+
+
+@pytest.mark.parametrize(
+    "kinds, status, crew",
+    [
+        ({WorkKind.SEARCH}, ACCEPTING, "acme"),
+        ({WorkKind.SEARCH}, WorkerStatus(accepting_work=False), "acme"),
+        ({WorkKind.LEAF}, ACCEPTING, "default"),
+        ({WorkKind.SEARCH}, WorkerStatus(accepting_work=False, draining=True), "default"),
+    ],
+)
+@played
+async def test_a_tenant_whose_workers_do_not_take_a_kind_or_are_leaving_has_those_of_the_crew(
+    kinds: set[WorkKind], status: WorkerStatus, crew: str
+) -> None:
+    shore, link = Shore(), PlayedLink("theirs")
+    task = shore.serve(link)
+    link.say(Register(replace(worker_info("theirs"), tenant="acme", kinds=frozenset(kinds)), status))
+    await link.hear_a(Registered)
+    assert shore.driver.crew_of("acme", WorkKind.SEARCH) == crew
+    assert shore.driver.crew_of("default", WorkKind.SEARCH) == "default"
+    link.close()
+    await task
+    await shore.leave()

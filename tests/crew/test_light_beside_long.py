@@ -157,11 +157,11 @@ async def test_a_light_leaf_beside_long_scans_on_one_worker_with_one_slot_does_n
 
 
 @played
-async def test_a_poisonous_work_is_quarantined_after_two_workers_and_an_innocent_one_gets_its_answer() -> None:
+async def test_a_poisonous_work_is_quarantined_after_three_workers_and_an_innocent_one_gets_its_answer() -> None:
     crew = Crew()
     await crew.join("w1")
     poison, innocent = crew.ask("poison"), crew.ask("innocent")
-    for name in ("w2", "w3"):
+    for name in ("w2", "w3", "w4"):
         await crew.join(name)
     await took_s(poison)
     await took_s(innocent)
@@ -170,6 +170,6 @@ async def test_a_poisonous_work_is_quarantined_after_two_workers_and_an_innocent
     assert poison.ended.error.code == ErrorCode.QUARANTINED
     assert innocent.ended is not None
     assert innocent.ended.error is None
-    assert len(crew.died) == 2
+    assert len(crew.died) == 3
     assert [each.key.work_id for each in crew.executors["w1"].started] == ["poison"]
     await crew.leave()

@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.conftest import FILES, FOUR, ROWS, SPARE_PLACES, in_rotation
 from tests.e2e.crew import Coordinator, Crew, Worker, until
 from tests.e2e.door import Scan
-from tests.e2e.lake import Lake, burning, same
+from tests.e2e.lake import Lake, burning, same, truth
 from tests.e2e.logs import at_s
 from tests.e2e.proxy import Proxy
 
@@ -124,3 +124,18 @@ def test_a_query_outlives_a_cut_connection_and_the_worker_is_back_as_the_same_wh
     after = coordinator.workers()[visitor.name]
     assert (after["worker_id"], after["incarnation"]) == (before["worker_id"], before["incarnation"])
     assert coordinator.query(answer.result().query_id)["attempts"] > FILES
+
+
+def test_a_work_whose_worker_is_killed_twice_in_a_row_is_not_taken_for_what_killed_them(
+    coordinator: Coordinator, hands: list[Worker], lake: Lake
+) -> None:
+    with coordinator.door.asked(Scan(burning(150), lake.files[:1], FOUR)) as answer:
+        left = list(hands)
+        for _ in range(2):
+            until(lambda: any(in_flight(coordinator, worker) for worker in left), "somebody does it")
+            victim = next(worker for worker in left if in_flight(coordinator, worker))
+            left.remove(victim)
+            _kill(victim)
+            until(lambda gone=victim.name: gone not in coordinator.workers(), "its loss is known")
+    assert same(answer.result().table, truth(burning(150), lake.files[:1]))
+    assert coordinator.query(answer.result().query_id)["attempts"] == 3

@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 from quarterdeck.core.deadlines import Deadlines
 from quarterdeck.core.errors import ErrorCode
-from quarterdeck.core.workcoord.coordinator.blame import Suspects
+from quarterdeck.core.workcoord.coordinator.blame import Losses, Suspects
 from quarterdeck.core.workcoord.coordinator.desk import Desk
 from quarterdeck.core.workcoord.coordinator.dispatch import Dispatcher
 from quarterdeck.core.workcoord.coordinator.effects import DeliverResult
@@ -303,7 +303,7 @@ def nobody_pays_for_a_lost_worker() -> AbstractContextManager[None]:
         return changed
 
     return _both(
-        _changed(Ledger, "_blame", change),
+        _changed(Ledger, "_suspect", change),
         _changed(Suspects, "has_to_pay", lambda _: _never),
     )
 
@@ -315,6 +315,19 @@ def a_work_is_quarantined_at_the_first_death() -> AbstractContextManager[None]:
         return WorkError(ErrorCode.QUARANTINED, error.message, retryable=False)
 
     return _both(patch("quarterdeck.core.workcoord.coordinator.ledger.quarantined", condemn))
+
+
+def a_work_is_quarantined_at_the_second_death() -> AbstractContextManager[None]:
+    """Two workers that ran a work are enough, whatever ended them."""
+    return _both(
+        patch("quarterdeck.core.workcoord.coordinator.blame._QUARANTINED_AFTER", 2),
+        _changed(Losses, "were_without", lambda _: _never),
+    )
+
+
+def an_acquitted_query_is_not_resumed() -> AbstractContextManager[None]:
+    """The works of a query that waited for an accused one are not looked at again when that is acquitted."""
+    return _changed(Dispatcher, "resume", lambda _: _never)
 
 
 def _never(*_: object) -> bool:
@@ -362,5 +375,9 @@ BUGS = (
     Bug(a_kind_takes_the_last_place, ("waits, and no",)),
     Bug(suspects_are_put_together, ("suspects side by side",)),
     Bug(nobody_pays_for_a_lost_worker, ("has ended 9 workers",), kinds=("poison",)),
-    Bug(a_work_is_quarantined_at_the_first_death, ("no worker ever began",)),
+    Bug(a_work_is_quarantined_at_the_first_death, ("no worker ever began", "is innocent and was quarantined")),
+    Bug(
+        a_work_is_quarantined_at_the_second_death, ("is innocent and was quarantined after 2",), kinds=("crash", "cut")
+    ),
+    Bug(an_acquitted_query_is_not_resumed, ("has not ended",), kinds=("crash", "poison")),
 )

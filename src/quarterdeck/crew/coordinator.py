@@ -16,8 +16,9 @@ from quarterdeck.core.ids import QueryId, SessionId, WorkerId
 from quarterdeck.core.workcoord.coordinator import CoordinatorMachine
 from quarterdeck.core.workcoord.coordinator import effects as ef
 from quarterdeck.core.workcoord.coordinator import events as ev
+from quarterdeck.core.workcoord.coordinator.tables import WorkerState
 from quarterdeck.core.workcoord.messages import AssignWork, Register, WorkerMessage
-from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError, WorkKey, WorkSpec
+from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError, WorkKey, WorkKind, WorkSpec
 from quarterdeck.crew.driver import Observer, Stepper, Trouble, cancel_all, company, ignore_trouble
 from quarterdeck.crew.ports import Clock, Fetcher, FetchFailedError, Ids, ResultT
 from quarterdeck.telemetry.traces import span
@@ -165,12 +166,16 @@ class CoordinatorDriver(Generic[ResultT]):
         """A result that was delivered and is not wanted."""
         self._fetcher.discard(result)
 
-    def crew_of(self, tenant: str) -> str:
-        """Whose workers do what a tenant asks for: its own if there are any, else those of the whole crew."""
+    def crew_of(self, tenant: str, kind: WorkKind) -> str:
+        """Whose workers do what a tenant asks for: its own if any takes this kind, else those of the whole crew."""
         if tenant == CREW_TENANT:
             return tenant
-        sessions = self.machine.roster.sessions()
-        return tenant if any(session.worker.tenant == tenant for session in sessions) else CREW_TENANT
+        has_own = any(
+            session.worker.tenant == tenant and kind in session.worker.kinds
+            for session in self.machine.roster.sessions()
+            if session.state is not WorkerState.DRAINING
+        )
+        return tenant if has_own else CREW_TENANT
 
     def drain_worker(self, worker_id: WorkerId) -> None:
         self.apply(ev.DrainRequested(worker_id))

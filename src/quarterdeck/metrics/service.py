@@ -277,7 +277,7 @@ class MetricsService:
 
     def crew_of(self, tenant: str) -> str:
         """Whose workers do what a tenant asks for: its own if there are any, else those of the whole crew."""
-        return self._driver.crew_of(tenant)
+        return self._driver.crew_of(tenant, WorkKind.LEAF)
 
     async def evaluated(self, running: RunningQuery) -> Result:
         """The whole answer of a query whose works are done."""

@@ -101,7 +101,7 @@ class ScanService:
             for file in await self._objects.find(source):
                 found[file.url] = file
         groups = tuple(_grouped(list(found.values()), files_per_work)) if request.sources else ((),)
-        return ScanPlan(self._ids.query_id(), request, groups, self._driver.crew_of(tenant))
+        return ScanPlan(self._ids.query_id(), request, groups, self._driver.crew_of(tenant, WorkKind.SEARCH))
 
     def harvest(self, plan: ScanPlan) -> Harvest[FetchedArtifact]:
         """Begins it. Leaving the harvest cancels what is left."""

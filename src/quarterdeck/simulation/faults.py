@@ -145,11 +145,13 @@ class Corruption:
 
 @dataclass(frozen=True, slots=True)
 class Poison:
-    """A coordinator is asked for a work that ends every worker which runs it; each starts again after a while."""
+    """A coordinator is asked for works that end every worker which runs one; each starts again after a while."""
 
     at_s: float
     host: str
     down_s: float
+    works: int = 1
+    """One has an innocent work of the same query beside it; several are all that is asked for."""
 
 
 Fault: TypeAlias = (

@@ -212,6 +212,6 @@ def _fault(chance: random.Random, scenario: Scenario, kind: str) -> Fault:
         case "corruption":
             return Corruption(at_s, worker)
         case "poison":
-            return Poison(at_s, coordinator, short_s)
+            return Poison(at_s, coordinator, short_s, chance.choice((1, 1, 1, 6)))
         case _:
             raise ValueError(f"there is no fault called {kind!r}; there are: {', '.join(FAULTS)}")

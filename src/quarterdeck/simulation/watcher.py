@@ -8,7 +8,8 @@ After every step it holds that
 - no worker is given more than its credit, and none that drains takes anything new or keeps what it has not begun;
 - no query fails for want of a worker while there is one, and no work goes to and fro between those that reject it;
 - an attempt that is given up is canceled on its worker in the same step, and a withdrawn work is never delivered;
-- a work that ends whatever runs it ends a few workers only, and none is quarantined that nobody ever ran;
+- a work that ends whatever runs it ends a few workers only; an innocent one is quarantined only when it had three
+  tries, and never one that nobody ever ran;
 - no honest peer is ever accused of breaking the protocol.
 """
 
@@ -41,7 +42,10 @@ if TYPE_CHECKING:
 _TO_AND_FRO = 50
 """So many attempts are not bad luck. Failures are limited, and so are the times a worker can drain under a work."""
 _POISONED = 8
-"""Workers that a poisonous work may end, at worst. Two as a rule; more when the network keeps what they said last."""
+"""Workers that a poisonous work may end, at worst. Three as a rule, four while others die too; more when the network
+keeps what they said last."""
+_TRIES = 3
+"""That an innocent work has, whatever happens to those who run it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,9 @@ class Watcher(Verdict):
         self.delivered: dict[WorkKey, AttemptId] = {}
         self.ended: dict[QueryId, cef.EndQuery] = {}
         self.executions: dict[WorkKey, list[Execution]] = {}
+        self.poisonous: set[WorkKey] = set()
+        self._given: dict[QueryId, int] = {}
+        """The highest number of an attempt at a work of each query."""
         self._begun: set[WorkKey] = set()
         """Works that a worker has begun."""
         self._ended_by: Counter[WorkKey] = Counter()
@@ -158,7 +165,8 @@ class Watcher(Verdict):
 
     def _may_be_given(self, machine: CoordinatorMachine, session_id: str, assignment: AssignWork) -> None:
         session = next((s for s in machine.roster.sessions() if s.session_id == session_id), None)
-        work_id = assignment.spec.key.work_id
+        work_id, query_id = assignment.spec.key.work_id, assignment.spec.key.query_id
+        self._given[query_id] = max(assignment.number, self._given.get(query_id, 0))
         if session is None:
             raise self.violated(f"{work_id} was given to a session that is gone", work_id)
         if session.state is not WorkerState.ACCEPTING:
@@ -175,8 +183,12 @@ class Watcher(Verdict):
 
     def _may_be_quarantined(self, query_id: QueryId, error: WorkError | None) -> None:
         is_quarantined = error is not None and error.code == ErrorCode.QUARANTINED
-        if is_quarantined and not self._begun & self.submitted[query_id]:
+        if not is_quarantined:
+            return
+        if not self._begun & self.submitted[query_id]:
             raise self.violated(f"{query_id} was quarantined, and no worker ever began a work of it")
+        if not self.poisonous & self.submitted[query_id] and self._given[query_id] < _TRIES:
+            raise self.violated(f"{query_id} is innocent and was quarantined after {self._given[query_id]} tries")
 
     def _delivered(self, machine: CoordinatorMachine, attempt: AttemptId) -> None:
         query = machine.ledger.query(attempt.key.query_id)

@@ -181,6 +181,8 @@ class World(Stage[SimulatedNetwork]):
         for number, work in enumerate(load.works):
             key = WorkKey(query_id, LeafId("l0"), WorkId(f"{query_id}/{number}"))
             self._loads[key] = work
+            if work.poison_s is not None:
+                self.watcher.poisonous.add(key)
             kind = WorkKind.SEARCH if number % 5 == 4 else WorkKind.LEAF
             spec = WorkSpec(key, kind, policies.POLICY_OF_KIND[kind], affinity_key=f"segment{number % 3}")
             handle.submit(spec)
@@ -238,16 +240,17 @@ class World(Stage[SimulatedNetwork]):
                     self._tell(host, wev.ResultEvicted(attempt))
             case f.Corruption(_, name):
                 self.workers[WorkerId(name)].corrupt_next = True
-            case f.Poison(_, name, down_s):
-                self._ask_for_poison(self.coordinators[name], down_s)
+            case f.Poison(_, name, down_s, works):
+                self._ask_for_poison(self.coordinators[name], down_s, works)
             case _:
                 assert_never(fault)
 
-    def _ask_for_poison(self, host: CoordinatorHost, down_s: float) -> None:
+    def _ask_for_poison(self, host: CoordinatorHost, down_s: float, works: int) -> None:
         if host.alive:
             self._poisons += 1
             query_id = query_id_for(host, _POISON_QUERY + self._poisons)
-            load = QueryLoad(0.0, host.name, (WorkLoad(0.05, poison_s=down_s), WorkLoad(0.5)))
+            innocents = (WorkLoad(0.5),) if works == 1 else ()
+            load = QueryLoad(0.0, host.name, (WorkLoad(0.05, poison_s=down_s),) * works + innocents)
             host.spawn(self._ask(host, query_id, load), f"ask {query_id}")
 
     def _drain(self, host: WorkerHost, by: str | None, down_s: float) -> None:

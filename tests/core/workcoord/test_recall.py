@@ -14,7 +14,7 @@ from quarterdeck.core.workcoord.messages import (
 )
 from quarterdeck.core.workcoord.messages import RejectReason as Why
 from quarterdeck.core.workcoord.model import AttemptId, WorkKind
-from tests.core.workcoord.harness import PAUSED, Bridge, epoch, key, leaf, of
+from tests.core.workcoord.harness import ACCEPTING, PAUSED, Bridge, epoch, key, leaf, of
 
 W = WorkState
 
@@ -203,3 +203,36 @@ def test_a_lane_that_nobody_is_left_in_recalls_nothing() -> None:
     bridge.says(busy, WorkerBeat(PAUSED))
     assert recalled(bridge, bridge.advance(2), busy) == []
     assert bridge.session_of(work) == busy
+
+
+def test_what_waits_on_a_worker_is_still_taken_back_after_all_workers_were_out_of_rotation_for_a_while() -> None:
+    bridge = Bridge()
+    busy, (idle,), (work,) = crew(bridge)
+    for session in (busy, idle):
+        bridge.says(session, WorkerBeat(PAUSED))
+    for session in (busy, idle):
+        bridge.says(session, WorkerBeat(ACCEPTING))
+    assert recalled(bridge, bridge.advance(0.5), busy) == ["0"]
+    assert bridge.assigned(bridge.says(busy, WorkReturned(work.current_id)), idle) == ["0"]
+
+
+def test_a_lane_goes_when_nobody_is_in_it_and_the_last_attempt_has_ended() -> None:
+    bridge = Bridge()
+    session = bridge.joins("w0", kinds=frozenset({WorkKind.LEAF}))
+    work = bridge.submit(leaf())
+    bridge.says(session, WorkerBeat(PAUSED))
+    lanes = bridge.machine.ledger.dispatch.lanes
+    assert len(list(lanes())) == 1
+    bridge.done(work)
+    assert list(lanes()) == []
+
+
+def test_what_ends_after_its_lane_went_leaves_the_new_lane_alone() -> None:
+    bridge = Bridge()
+    session = bridge.joins("w0", kinds=frozenset({WorkKind.LEAF}))
+    work = bridge.submit(leaf())
+    bridge.accepts(work)
+    bridge.says(session, WorkerBeat(PAUSED))
+    other = bridge.joins("w1", kinds=frozenset({WorkKind.LEAF}))
+    bridge.done(work)
+    assert bridge.session_of(bridge.submit(leaf("b"))) == other

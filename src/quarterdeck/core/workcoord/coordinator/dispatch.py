@@ -95,6 +95,14 @@ class Dispatcher:
         query.lanes.clear()
         query.pending.clear()
 
+    def resume(self, query: Query) -> None:
+        """Nobody of the query is accused any more: the others of it have their turns again."""
+        for lane in list(query.lanes):
+            self._continue_backlog(lane)
+            for session in list(lane.idle.values()):
+                self.credit_changed(session)
+            self._arm_spill(lane)
+
     def host(self, work: Work, worker_id: WorkerId) -> None:
         """A work of a group is on this worker from now on."""
         if work.spec.group is not None:
@@ -102,7 +110,10 @@ class Dispatcher:
             hosts[worker_id] = hosts.get(worker_id, 0) + 1
 
     def unhost(self, work: Work, worker_id: WorkerId) -> None:
+        """An attempt at a work has ended, or is given up."""
         group = work.spec.group
+        if not work.lane.members:
+            self._tidy(work.lane)
         if group is None:
             return
         hosts = self._hosts[group]
@@ -224,8 +235,10 @@ class Dispatcher:
     # Inside
 
     def _tidy(self, lane: Lane) -> None:
-        if not lane.members and not lane.pending:
-            self._lanes.pop(lane.key, None)
+        """A lane goes when nobody is in it and nothing waits for it, in a line or on a worker out of rotation."""
+        in_use = lane.members or lane.pending or lane.waiting
+        if not in_use and self._lanes.get(lane.key) is lane:
+            del self._lanes[lane.key]
             self._deadlines.cancel(lane.spill_timer)
             self._deadlines.cancel(lane.recall_timer)
             self._deadlines.cancel(lane.backlog_timer)
@@ -245,6 +258,9 @@ class Dispatcher:
     def _find_home(self, work: Work) -> None:
         lane = work.lane
         is_recalled, work.is_recalled = work.is_recalled, False
+        if work.query.accused not in (None, work):
+            self._stand_in_backlog(work)
+            return
         home = self._home(work)
         if work.deaths:
             self._find_quiet_home(work, home)
@@ -268,9 +284,13 @@ class Dispatcher:
         elif lane.members:
             self._stand_in_line(work, lane.blocked)
         else:
-            if not lane.backlog:
-                lane.backlog.append(Line())
-            self._stand_in_line(work, lane.backlog[-1])
+            self._stand_in_backlog(work)
+
+    def _stand_in_backlog(self, work: Work) -> None:
+        lane = work.lane
+        if not lane.backlog:
+            lane.backlog.append(Line())
+        self._stand_in_line(work, lane.backlog[-1])
 
     def _find_quiet_home(self, work: Work, home: Session | None) -> None:
         """A suspect goes where no other one is: when that worker dies too, it is known whose fault it was."""

@@ -36,6 +36,9 @@ def _of_query(query: Query) -> Iterator[Claim]:
     yield query.unfinished == unfinished, "query %s counts %s works left, not %s", (name, query.unfinished, unfinished)
     yield not query.ended, "query %s has ended and is still here", (name,)
     yield bool(unfinished) or not query.sealed, "query %s is finished and has not ended", (name,)
+    accused = query.accused
+    is_there = accused is None or (accused.key in query.works and bool(accused.deaths) and not query.has_result)
+    yield is_there, "query %s waits for an accused work that is not, or not any more", (name,)
     yield len(query.live) == current, "query %s knows %s attempts, its works %s", (name, len(query.live), current)
 
 

@@ -69,7 +69,7 @@ class Lane:
         self.suspects = Line()
         """Works that wait for a worker with no other suspect."""
         self.backlog: deque[Line] = deque()
-        """Works to be placed as soon as there is a worker."""
+        """Works to be placed as soon as there is a worker, and their query has nobody accused."""
         self.blocked = Line()
         """Works that no present worker may take, because others of their group are there."""
         self.pinned: dict[WorkerId, Line] = {}
@@ -126,12 +126,9 @@ class Lane:
             self.blocked = Line()
 
     def next_in_backlog(self) -> Work | None:
-        while self.backlog:
-            work = self.backlog[0].head()
-            if work is not None:
-                return work
+        while self.backlog and not self.backlog[0]:
             self.backlog.popleft()
-        return None
+        return next((work for line in self.backlog if (work := line.head()) is not None), None)
 
     def next_for(self, session: Session, now: float, spill_after_s: float) -> Work | None:
         """What a worker with credit should get: its own line first, then what has waited long enough to spill over."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from quarterdeck.core.errors import ErrorCode
 from quarterdeck.core.ids import Incarnation, QueryId, WorkerId
-from quarterdeck.core.workcoord.coordinator.blame import Suspects, quarantined
+from quarterdeck.core.workcoord.coordinator.blame import ACCUSED_AFTER, Losses, Suspects, quarantined
 from quarterdeck.core.workcoord.coordinator.desk import Desk
 from quarterdeck.core.workcoord.coordinator.dispatch import Dispatcher
 from quarterdeck.core.workcoord.coordinator.effects import (
@@ -50,6 +50,7 @@ class Ledger:
         self._owns_durable = owns_durable
         self._queries: dict[QueryId, Query] = {}
         self._unreachable: dict[WorkerId, dict[AttemptId, Attempt]] = {}
+        self._losses = Losses()
         self.dispatch = Dispatcher(self._assign, desk, spill_after_s)
 
     def queries(self) -> Iterator[Query]:
@@ -156,8 +157,7 @@ class Ledger:
         if attempt is None:
             return
         self._move(attempt.work, WorkTrigger.READY)
-        if attempt.work.deaths:
-            self._acquit(attempt.work, session)
+        self._acquit(attempt.work, session)
         if attempt_id not in attempt.work.query.fetches:
             attempt.work.query.fetches[attempt_id] = None
             self._desk.do(FetchArtifact(attempt_id, attempt.worker_id, artifact))
@@ -185,7 +185,9 @@ class Ledger:
         attempt = self._heard_end(session, attempt_id, WorkTrigger.FAIL)
         if attempt is not None:
             if error.culprit and not attempt.work.durable:
-                error = self._blame(attempt, session, error, attempt.work.deaths, is_certain=True)
+                death = Death(session.worker_id, session.worker.incarnation, True, True, of_engine=True)
+                self._suspect(attempt.work, (*attempt.work.deaths, death))
+                error = quarantined(attempt.work, error) or error
             self._retry(attempt, WorkTrigger.FAIL, error)
         self.dispatch.credit_changed(session)
 
@@ -244,6 +246,8 @@ class Ledger:
         What may have been running pays for it with a failure, or is blamed; what only waited there pays nothing.
         """
         suspects = Suspects.of(session, loss, is_here)
+        if loss is not Loss.ORDERLY:
+            self._losses.add(suspects.running, self._desk.now)
         attempts = list(session.attempts.values())
         session.attempts.clear()
         session.closing.clear()
@@ -260,9 +264,13 @@ class Ledger:
                 continue
             attempt.work.losses += 1
             error = lost if suspects.has_to_pay(attempt) else None
-            if attempt in suspects.blamed:
-                earlier = suspects.blamed[attempt]
-                error = self._blame(attempt, session, lost, earlier, is_certain=loss is Loss.DEATH)
+            if attempt in suspects.earlier:
+                had_begun = attempt.work.state is WorkState.ACCEPTED
+                death = Death(session.worker_id, session.worker.incarnation, loss is Loss.DEATH, had_begun)
+                self._suspect(attempt.work, (*suspects.earlier[attempt], death))
+            if attempt in suspects.blamed and suspects.are_of_one_query:
+                others_die = self._losses.were_without(attempt.work, self._desk.now)
+                error = (None if others_die else quarantined(attempt.work, lost)) or lost
             self._retry(attempt, WorkTrigger.LOSE, error)
 
     def worker_back(self, session: Session, holdings: Iterable[Holding]) -> None:
@@ -421,20 +429,30 @@ class Ledger:
             self._report(work, None)
             self.dispatch.place(work)
 
-    def _blame(
-        self, attempt: Attempt, session: Session, error: WorkError, earlier: tuple[Death, ...], *, is_certain: bool
-    ) -> WorkError:
-        """What ran it has died. Why it is not tried again, if that was once too often; else what had happened."""
-        work, worker = attempt.work, session.worker
-        had_begun = work.state is WorkState.ACCEPTED
-        work.deaths = (*earlier, Death(worker.worker_id, worker.incarnation, is_certain, had_begun))
-        self._desk.counters["blamed"] += 1
-        return quarantined(work, error) or error
+    def _suspect(self, work: Work, deaths: tuple[Death, ...]) -> None:
+        """What ran it has died."""
+        self._desk.counters["suspected"] += 1
+        work.deaths = deaths
+        query = work.query
+        if not query.has_result:
+            query.is_suspect = True
+            if len(deaths) >= ACCUSED_AFTER and query.accused is None:
+                query.accused = work
 
     def _acquit(self, work: Work, session: Session) -> None:
         """It came to its end, and whatever ran it lives."""
-        work.deaths = ()
-        session.suspect = None
+        if work.deaths:
+            work.deaths = ()
+            session.suspect = None
+        work.query.has_result = True
+        work.query.is_suspect = False
+        self._drop_charge(work.query)
+
+    def _drop_charge(self, query: Query) -> None:
+        """Its works wait no longer for the one that was accused."""
+        if query.accused is not None:
+            query.accused = None
+            self.dispatch.resume(query)
 
     def _give_up(self, work: Work, error: WorkError) -> None:
         self._move(work, WorkTrigger.GIVE_UP)
@@ -534,6 +552,8 @@ class Ledger:
         query = work.query
         query.unfinished -= 1
         del query.works[work.key]
+        if query.accused is work:
+            self._drop_charge(query)
         if not work.durable:
             query.finished.add(work.key)
         self._end_if_finished(query)

@@ -1,11 +1,12 @@
 """A line: works that wait, taken in turns by query. A work may leave from anywhere, a query with all its works at once.
 
 Queries take turns, so that one with a hundred thousand works does not stand in the way of one with three. The works of
-one query keep their order, but those that were given out and came back go first. Nothing here is linear in the number
-of works.
+one query keep their order, but those that were given out and came back go first. Of a query with an accused work only
+that one has a turn. Nothing here is linear in the number of works.
 """
 
 from collections import OrderedDict
+from collections.abc import Iterator
 from itertools import islice
 
 from quarterdeck.core.workcoord.coordinator.records import Query, Work
@@ -34,14 +35,22 @@ class Line:
             works.move_to_end(work, last=False)
 
     def head(self) -> Work | None:
-        """Whose turn it is."""
-        for works in self._queries.values():
-            return next(iter(works))
+        """Whose turn it is. An accused work waits with the suspects, whom `first` lists."""
+        for query, works in self._queries.items():
+            if query.accused is None:
+                return next(iter(works))
         return None
 
     def first(self, limit: int) -> list[Work]:
         """Up to so many works, query by query."""
-        return list(islice((work for works in self._queries.values() for work in works), limit))
+        return list(islice(self._in_turn(), limit))
+
+    def _in_turn(self) -> Iterator[Work]:
+        for query, works in self._queries.items():
+            if query.accused is None:
+                yield from works
+            elif query.accused in works:
+                yield query.accused
 
     def remove(self, work: Work) -> None:
         """A work leaves; its query has had its turn."""

@@ -46,6 +46,8 @@ class Death:
     """Not so while the same process may come back."""
     had_begun: bool
     """Whether it had said that it runs it. It may have died before it could, or never have got it."""
+    of_engine: bool = False
+    """It was an engine, which ran nothing else, and the worker lives."""
 
 
 @dataclass(slots=True, eq=False)
@@ -72,6 +74,12 @@ class Query:
     """Where works of it stand."""
     pending: OrderedDict["Work", None] = field(default_factory=OrderedDict["Work", None])
     """Its works that wait for a worker, the one that has waited longest first."""
+    has_result: bool = False
+    """A worker came to the end of one of its works: what all of them have in common ends nobody."""
+    is_suspect: bool = False
+    """What ran a work of it has died, and it has no result."""
+    accused: "Work | None" = None
+    """While there is one, and no result, it alone of the query is given out: the others may be no better."""
 
     @property
     def oldest_since(self) -> float | None:

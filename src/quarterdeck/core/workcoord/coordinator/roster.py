@@ -171,7 +171,8 @@ class Roster:
         silent_s = watch.silence_s(now, self._blame_from)
         silence = watch.judge(now, self._blame_from)
         if silence is Silence.LOST:
-            self.break_off(session, CloseReason.SILENT, f"nothing heard for {silent_s:.1f} s", Loss.DEATH)
+            loss = Loss.DEATH if self._hears_others(session) else Loss.CUT
+            self.break_off(session, CloseReason.SILENT, f"nothing heard for {silent_s:.1f} s", loss)
             return
         if silence is Silence.NOTABLE:
             self._change(session, WorkerTrigger.MISS)
@@ -184,6 +185,12 @@ class Roster:
         self._change(self._sessions[session_id], WorkerTrigger.THROTTLE_END)
 
     # Inside
+
+    def _hears_others(self, silent: Session) -> bool:
+        """Whether anybody else was heard meanwhile: else it may be our own network that is down."""
+        now, since_s = self._desk.now, self._liveness.lost_after_s / 2
+        others = (session.watch for session in self._sessions.values() if session is not silent)
+        return any(watch.silence_s(now, self._blame_from) < since_s for watch in others)
 
     def _is_here(self, worker_id: WorkerId, incarnation: Incarnation) -> bool:
         """Whether this very process has a session now."""
