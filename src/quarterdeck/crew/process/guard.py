@@ -99,7 +99,7 @@ class Guard:
             is_own,
             not is_own if reading_needs_token is None else reading_needs_token,
             named(names),
-            frozenset(origin.rstrip("/") for origin in origins),
+            frozenset(origin.rstrip("/").lower() for origin in origins),
             processes or LocalProcesses(),
         )
 
