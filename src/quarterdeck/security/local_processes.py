@@ -101,6 +101,12 @@ class LocalProcesses:
         """Whether the folder is there, and ours: who is not in it has not announced itself, or left."""
         return self._is_ours(self._folder)
 
+    def trouble(self) -> str:
+        """Why nobody is found, as a sentence; empty when nothing is in the way. One that nobody has made yet is not."""
+        if self.can_be_found or not os.path.lexists(self._folder):
+            return ""
+        return f"{self._folder} is not a folder of this user that nobody else can enter (mode 0700)"
+
     def find(self, host: str, port: int) -> LocalProcess | None:
         """Who announced to listen at a loopback address: one that is alive, or has been until a moment ago."""
         if not is_loopback(host) or not self.can_be_found:
