@@ -22,6 +22,7 @@ from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.http.body_budget import BodyBudget
 from quarterdeck.http.connections import ConnectionTable, address_of
 from quarterdeck.http.errors import rendered
+from quarterdeck.http.turns import Turns
 
 _SENT_AHEAD: Final = 16
 """Requests that may wait on a connection while another one is answered. Programs that send any ahead are rare."""
@@ -70,13 +71,14 @@ class HttpRoom:
     limits: HttpLimits
     table: ConnectionTable
     bodies: BodyBudget
+    turns: Turns
     slow: int = 0
     """Connections that were closed because their client was too slow."""
 
     @classmethod
     def of(cls, limits: HttpLimits) -> "HttpRoom":
         table = ConnectionTable(limits.connections, limits.connections_of_address, time.monotonic)
-        return cls(limits, table, BodyBudget(limits.bodies_bytes))
+        return cls(limits, table, BodyBudget(limits.bodies_bytes), Turns())
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +268,11 @@ class HttpConnection(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._running = cycle
-        super()._start_asgi_task(cycle, app)
+        self._room.turns.begin(lambda: self._answer(cycle, app))
+
+    def _answer(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        if not cycle.disconnected:  # while it waited for its turn
+            super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
         if not self.pipeline:
