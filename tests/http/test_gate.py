@@ -141,6 +141,13 @@ def test_who_shows_the_token_on_loopback_is_this_user_and_nobody_else_is() -> No
     assert off.callers == [Caller(is_this_user=False)]
 
 
+@pytest.mark.parametrize("header", ["forwarded", "x_forwarded_for", "x_forwarded_host", "x_real_ip", "via"])
+def test_who_asks_through_a_proxy_may_be_anywhere(header: str) -> None:
+    door = Door()
+    assert door.ask("/v1/scan", authorization=GOOD, **{header: "10.0.0.7"}).body == b"aye"
+    assert door.callers == [Caller(is_this_user=False)]
+
+
 # The name
 
 
@@ -173,7 +180,9 @@ def test_names_that_were_configured_are_taken() -> None:
 
 def test_two_hosts_are_none() -> None:
     twice = [(b"host", b"localhost"), (b"host", b"evil.example")]
-    assert asyncio.run(ask_raw(Door().app, "/api/v1/query", "GET", twice)).status == 421
+    answer = asyncio.run(ask_raw(Door().app, "/api/v1/query", "GET", twice))
+    assert answer.status == 421
+    assert answer.json["error"]["why"] == "it is for several hosts: it has more than one Host"
 
 
 def test_off_loopback_the_token_says_enough_and_without_one_names_of_strangers_are_refused() -> None:
@@ -215,6 +224,43 @@ def test_own_pages_and_those_of_sites_on_the_list_may_ask() -> None:
     door = Door(origins=("https://tools.example",))
     assert door.ask("/api/v1/query", "POST", host="127.0.0.1:7070", origin="http://127.0.0.1:7070").body == b"aye"
     assert door.ask("/api/v1/query", "POST", host="127.0.0.1:7070", origin="https://tools.example").body == b"aye"
+
+
+TOOLS = "https://tools.example"
+PREFLIGHT = {"host": "127.0.0.1:7070", "access_control_request_method": "POST"}
+
+
+def test_a_page_of_a_site_on_the_list_sees_the_answer_whatever_it_is() -> None:
+    door = Door(origins=(TOOLS,))
+    for path, status in (("/api/v1/query", 200), ("/v1/crew", 401)):
+        answer = door.ask(path, host="127.0.0.1:7070", origin=TOOLS)
+        assert answer.status == status
+        assert answer.headers["access-control-allow-origin"] == TOOLS
+        assert answer.headers["vary"] == "origin"
+    own = door.ask("/api/v1/query", host="127.0.0.1:7070", origin="http://127.0.0.1:7070")
+    assert "access-control-allow-origin" not in own.headers
+
+
+def test_a_browser_is_told_what_such_a_page_may_send_before_it_shows_a_token() -> None:
+    door = Door(origins=(TOOLS,))
+    answer = door.ask("/v1/search", "OPTIONS", origin=TOOLS, **PREFLIGHT)
+    assert answer.status == 204
+    assert answer.headers["access-control-allow-origin"] == TOOLS
+    assert "authorization" in answer.headers["access-control-allow-headers"]
+    assert "POST" in answer.headers["access-control-allow-methods"]
+    assert (door.callers, door.refused) == ([], 0)
+
+
+def test_nobody_else_is_told_anything() -> None:
+    door = Door(origins=(TOOLS,))
+    for origin in ("https://evil.example", "null", f"{TOOLS}.evil.example", "http://tools.example"):
+        for path in ("/v1/search", "/api/v1/query"):
+            answer = door.ask(path, "OPTIONS", origin=origin, **PREFLIGHT)
+            assert answer.status == 403
+            assert "access-control-allow-origin" not in answer.headers
+    assert door.ask("/v1/search", "OPTIONS", origin=TOOLS, **{**PREFLIGHT, "host": "evil.example"}).status == 421
+    assert Door().ask("/v1/search", "OPTIONS", **PREFLIGHT).status == 401
+    assert door.ask("/v1/search", "OPTIONS", origin="http://127.0.0.1:7070", **PREFLIGHT).status == 401
 
 
 def test_a_picture_on_another_site_that_is_a_query_is_refused() -> None:

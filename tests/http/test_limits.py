@@ -127,3 +127,82 @@ def test_what_is_not_http_is_told_so_in_json(run: Run) -> None:
             assert (answer.status, answer.json["error"]["code"]) == (400, "invalid_argument")
 
     run(test())
+
+
+@pytest.mark.parametrize("trailer", ["authorization: a", "Host: elsewhere", "X-Scope-OrgID: other"])
+def test_what_follows_a_body_is_no_header(run: Run, trailer: str) -> None:
+    async def test() -> None:
+        seen: list[bytes] = []
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            while (await receive())["more_body"]:
+                pass
+            seen.extend(name for name, _ in scope["headers"])
+            await respond(send, b"aye")
+
+        async with served(app) as server, connected(server) as client:
+            client.send(b"POST / HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n")
+            client.send(f"1\r\nx\r\n0\r\n{trailer}\r\n\r\n".encode())
+            assert (await client.answer()).status == 200
+            assert seen == [b"host", b"transfer-encoding"]
+            client.get("/")
+            assert (await client.answer()).status == 200
+
+    run(test())
+
+
+def test_line_ends_are_no_request_and_are_not_waited_behind_for_ever(run: Run) -> None:
+    async def test() -> None:
+        limits = HttpLimits(head_timeout_s=0.05)
+        async with served(text_app("aye"), limits=limits) as server, connected(server) as client:
+            client.get("/")
+            await client.answer()
+            client.send(b"\r\n")
+            assert await client.rest() == b""
+
+    run(test())
+
+
+def test_line_ends_before_a_request_are_passed_over(run: Run) -> None:
+    async def test() -> None:
+        async with served(text_app("aye")) as server, connected(server) as client:
+            client.get("/")
+            await client.answer()
+            client.send(b"\r\n")
+            await until(lambda: any(vars(one)["_head_timer"] is not None for one in connections_of(server)))
+            client.get("/")
+            assert (await client.answer()).status == 200
+            (connection,) = connections_of(server)
+            assert vars(connection)["_head_timer"] is None
+            assert connection.timeout_keep_alive_task is not None
+
+    run(test())
+
+
+def test_a_connection_whose_request_was_answered_before_its_end_is_not_kept_for_ever(run: Run) -> None:
+    async def test() -> None:
+        async with served(text_app("no")) as server, connected(server) as client:
+            client.send(b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 4\r\n\r\n")
+            assert (await client.answer()).body == b"no"
+            client.send(b"rest")
+            (connection,) = connections_of(server)
+            await until(lambda: not vars(connection)["_in_body"])
+            assert connection.timeout_keep_alive_task is not None
+
+    run(test())
+
+
+def test_strangers_do_not_fill_the_log(run: Run, caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        async with served(text_app("aye")) as server:
+            async with connected(server) as client:
+                client.send(b"no request\r\n\r\n")
+                assert (await client.answer()).status == 400
+            async with connected(server) as client:
+                client.get("/", "Connection: Upgrade", "Upgrade: websocket")
+                assert (await client.answer()).status == 200
+                client.get("/")
+                assert (await client.answer()).status == 200
+
+    run(test())
+    assert caplog.records == []

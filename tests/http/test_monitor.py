@@ -3,14 +3,15 @@
 import asyncio
 import gzip
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
 from fastapi import FastAPI
 
 from quarterdeck.http.errors import add_error_handlers
-from quarterdeck.http.monitor import MonitorSources, monitor_router
+from quarterdeck.http.monitor import MonitorSources, SharedFigures, monitor_router
 from tests.http.asked import Answer, ask, connected, served
 
 PATHS = ["/health", "/ready", "/metrics", "/monitor/scaling"]
@@ -122,3 +123,52 @@ def test_head_has_the_headers_of_get_and_no_body(path: str) -> None:
 def test_each_path_is_in_the_description_of_the_interface_once() -> None:
     schema: dict[str, Any] = Process().app.openapi()
     assert {path: list(methods) for path, methods in schema["paths"].items()} == {path: ["get"] for path in PATHS}
+
+
+def test_those_who_ask_for_figures_at_once_share_them_and_none_are_old(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test() -> None:
+        loop, now_s = asyncio.get_running_loop(), [100.0]
+        timers: list[tuple[float, Callable[[], None]]] = []
+        monkeypatch.setattr(loop, "time", lambda: now_s[0])
+
+        def call_at(at_s: float, call: Callable[..., None], *given: Any) -> None:
+            timers.append((at_s, partial(call, *given)))
+
+        monkeypatch.setattr(loop, "call_at", call_at)
+        taken: list[str] = []
+
+        def metrics(accept: str) -> tuple[bytes, str]:
+            taken.append(accept)
+            now_s[0] += 0.01
+            return str(len(taken)).encode(), "text/plain"
+
+        sources = MonitorSources({}, list, metrics, dict, metrics_form=lambda accept: accept[:1])
+        figures = SharedFigures(sources)
+        assert await figures.taken("a") == (b"1", "text/plain"), "the first gets them at once"
+        asking = [asyncio.create_task(figures.taken(accept)) for accept in ("a1", "a2", "b", "a3")]
+        await asyncio.sleep(0)
+        asking[0].cancel()
+        assert [round(at_s - now_s[0], 6) for at_s, _ in timers] == [0.09, 0.09]
+        for _, call in timers:
+            call()
+        told = [body for body, _ in await asyncio.gather(*asking[1:])]
+        assert told == [b"2", b"3", b"2"]
+        assert taken == ["a", "a1", "b"]
+        now_s[0] += 1.0
+        assert await figures.taken("a") == (b"4", "text/plain")
+
+    asyncio.run(test())
+
+
+def test_figures_that_cannot_be_taken_are_an_error_for_all_who_wait() -> None:
+    async def test() -> None:
+        def metrics(accept: str) -> tuple[bytes, str]:
+            raise ValueError(accept)
+
+        figures = SharedFigures(MonitorSources({}, list, metrics, dict))
+        asking = [asyncio.create_task(figures.taken("a")) for _ in range(3)]
+        assert {type(each) for each in await asyncio.gather(*asking, return_exceptions=True)} == {ValueError}
+
+    asyncio.run(test())

@@ -345,7 +345,7 @@ def test_time_that_is_over_cancels_the_query_and_is_told(tmp_path: Path, deadlin
 
 
 def test_looking_for_files_takes_of_the_time_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def find(pattern: str) -> Any:
+    async def find(pattern: str, border: object) -> Any:
         await asyncio.Event().wait()
 
     async def scenario(port: Port) -> None:
@@ -359,7 +359,7 @@ def test_looking_for_files_takes_of_the_time_too(tmp_path: Path, monkeypatch: py
 def test_somebody_elses_timeout_is_not_the_clients(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, timeout_s: float | None
 ) -> None:
-    async def find(pattern: str) -> Any:
+    async def find(pattern: str, border: object) -> Any:
         raise TimeoutError("the object store")
 
     async def scenario(port: Port) -> None:
@@ -499,7 +499,7 @@ def test_a_client_that_goes_while_files_are_looked_for_is_noticed(
     async def scenario(port: Port) -> None:
         looking, ended = asyncio.Event(), asyncio.Event()
 
-        async def find(pattern: str) -> Any:
+        async def find(pattern: str, border: object) -> Any:
             looking.set()
             try:
                 await asyncio.Event().wait()

@@ -1,5 +1,6 @@
 """To whom the token is shown, and who is not even called."""
 
+import json
 import os
 import subprocess
 import sys
@@ -88,3 +89,38 @@ def test_a_port_whose_process_is_gone_is_a_strangers_and_not_called(tmp_path: Pa
     for credentials in (Credentials(GIVEN, processes=processes), Credentials(OWN, is_own=True, processes=processes)):
         with pytest.raises(NotShownError, match="is gone"):
             credentials.authorization_for("127.0.0.1", 7070, encrypted=False)
+
+
+@pytest.mark.parametrize("leaves", ["in order", "long ago"])
+@pytest.mark.parametrize("token", [GIVEN, None])
+def test_who_was_called_once_is_known_to_be_gone_also_when_nothing_tells_it(
+    tmp_path: Path, processes: LocalProcesses, token: SharedToken | None, leaves: str
+) -> None:
+    """Somebody else may have waited for its port; and it may come back."""
+    here = ("127.0.0.1", 7070)
+    SharedToken.kept_in(tmp_path / "token")
+    processes.announce([here], tmp_path / "token")
+    folder = tmp_path / "processes"
+    file = folder / "127.0.0.1-7070.json"
+    announced = file.read_text()
+    credentials = Credentials(token, processes=processes)
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        file.write_text(json.dumps({"pid": child.pid, "token_file": str(tmp_path / "token")}))
+        expected = credentials.authorization_for(*here, encrypted=False)
+        assert expected is not None
+        folder.rename(tmp_path / "cleaned-up")
+        assert credentials.authorization_for(*here, encrypted=False) == expected, "it lives, whoever deletes the folder"
+        (tmp_path / "cleaned-up").rename(folder)
+        if leaves == "in order":
+            file.unlink()
+            with pytest.raises(NotShownError, match="is gone"):
+                credentials.authorization_for(*here, encrypted=False)
+        child.communicate(b"\n")
+    if leaves == "long ago":
+        os.utime(file, (1, 1))
+    for _ in range(2):
+        with pytest.raises(NotShownError, match="is gone"):
+            credentials.authorization_for(*here, encrypted=False)
+    assert not file.exists()
+    file.write_text(announced)
+    assert credentials.authorization_for(*here, encrypted=False) == expected

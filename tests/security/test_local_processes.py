@@ -1,5 +1,6 @@
 """How tools of a user find the tokens of this user's processes, and nobody else's."""
 
+import json
 import os
 import subprocess
 import sys
@@ -42,7 +43,10 @@ def test_a_token_is_found_by_the_address_of_its_process(folder: Path, token_file
         ("localhost", 7071),
     ]:
         assert shown(processes, host, port) == expected
-    assert shown(processes, "127.0.0.1", 7072) == expected
+    for host in ("127.0.0.1", "localhost", "::1", "127.0.0.2"):
+        assert shown(processes, host, 7072) == expected
+    for host in ("[0:0:0:0:0:0:0:1]", "0::1"):
+        assert shown(processes, host, 7071) == expected
     for host, port in [("127.0.0.1", 7071), ("10.0.0.7", 7070), ("quarterdeck.example", 7070), ("127.0.0.1", 1)]:
         assert shown(processes, host, port) is None
 
@@ -79,6 +83,18 @@ def test_a_process_that_is_gone_is_told_from_one_that_lives(folder: Path, token_
     gone = processes.find(*HERE)
     assert gone is not None
     assert not gone.is_alive
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system does not tell when a process began")
+def test_another_process_that_got_the_number_of_one_that_is_gone_is_not_it(folder: Path, token_file: Path) -> None:
+    processes = LocalProcesses(folder)
+    processes.announce([HERE], token_file)
+    file = folder / "127.0.0.1-7070.json"
+    document = json.loads(file.read_text())
+    file.write_text(json.dumps({**document, "began": str(int(document["began"]) - 1)}))
+    found = processes.find(*HERE)
+    assert found is not None
+    assert not found.is_alive
 
 
 def test_a_folder_that_others_can_enter_is_neither_read_nor_written(folder: Path, token_file: Path) -> None:

@@ -6,6 +6,7 @@ import typer
 
 from quarterdeck.cli.client import Access, Client
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.security.local_processes import RUN_DIR_VARIABLE, LocalProcesses
 from quarterdeck.security.tokens import TOKEN_NAME, SharedToken
 
 
@@ -17,6 +18,15 @@ def run(url: str, data_dir: Path | None) -> int:
 def _by_address(url: str) -> str:
     authorization = Client(Access(url)).authorization()
     if authorization is None:
+        trouble = LocalProcesses().trouble()
+        if trouble:
+            raise QuarterdeckError(
+                ErrorCode.NOT_FOUND,
+                f"the token for {url} is not found by the address",
+                trouble,
+                f"name the crew's folder with --data-dir. To mend it, remove that one, or name another in "
+                f"{RUN_DIR_VARIABLE} for all processes and commands",
+            )
         raise QuarterdeckError(
             ErrorCode.NOT_FOUND,
             f"there is no token for {url}",

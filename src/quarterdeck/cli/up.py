@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from rich.console import Console
 from rich.markup import escape
@@ -21,6 +22,7 @@ from quarterdeck.cli.telling import counted
 from quarterdeck.config import CoordinatorSettings
 from quarterdeck.core.errors import ERROR_TABLE, ErrorCode, QuarterdeckError
 from quarterdeck.http.listener import open_socket
+from quarterdeck.security.local_processes import LocalProcesses
 from quarterdeck.security.tokens import TOKEN_NAME, SharedToken
 from quarterdeck.stores.data_folder import DataFolder
 
@@ -115,10 +117,7 @@ class Crew:
         return False
 
     def _welcome(self) -> None:
-        at = "" if self._url == DEFAULT_URL else f" --url {self._url}"
         plan = self._plan
-        folder = plan.request.data_dir
-        lake = "" if folder == DEFAULT_DATA_DIR else f" --data-dir {folder}"
         say = self._console.print
         say(f"[bold green]Quarterdeck is up[/]: 1 coordinator, {counted(plan.workers, 'worker')}\n")
         say(f"  ask it    [bold]{self._url}[/]")
@@ -127,14 +126,7 @@ class Crew:
         if self._logs is not None:
             say(f"  logs      {escape(str(self._logs))}/*.log")
         say("\nTry this in another terminal:\n")
-        for command in (
-            f"quarterdeck status{at}",
-            f"quarterdeck import METRICS.om{lake}",
-            f"quarterdeck query 'count by (__name__) ({{__name__!=\"\"}})'{at}",
-            "quarterdeck scan 'select count(*) as n from files' FOLDER --merge 'select sum(n) as n from parts'" + at,
-            f"quarterdeck search 'error | count() by host' LOGS{at}",
-            f"quarterdeck worker --join {self._control} --data-dir {plan.request.data_dir / 'one-more'}",
-        ):
+        for command in suggestions(plan, self._url, self._control, LocalProcesses()):
             say(f"  {command}", markup=False, style="cyan")
         say("\nCtrl-C stops it.")
 
@@ -175,6 +167,27 @@ class Crew:
 
     def _workers(self) -> list[Child]:
         return [child for name, child in self.supervisor.children.items() if name != COORDINATOR]
+
+
+def suggestions(plan: CrewPlan, url: str, control: str, processes: LocalProcesses) -> list[str]:
+    """Commands to try, as they have to be written for this crew."""
+    folder = plan.request.data_dir
+    at = "" if url == DEFAULT_URL else f" --url {url}"
+    lake = "" if folder == DEFAULT_DATA_DIR else f" --data-dir {folder}"
+    token = ""
+    place = urlsplit(url)
+    if plan.token_file is not None and processes.find(place.hostname or "", place.port or 0) is None:
+        token = f" --token-file {plan.token_file}"  # else who follows these lines is not let in, and wonders why
+    counting = "'select count(*) as n from files' FOLDER --merge 'select sum(n) as n from parts'"
+    join = f"quarterdeck worker --join {control} --data-dir {folder / 'one-more'}"
+    return [
+        f"quarterdeck status{at}{token}",
+        f"quarterdeck import METRICS.om{lake}",
+        f"quarterdeck query 'count by (__name__) ({{__name__!=\"\"}})'{at}{token}",
+        f"quarterdeck scan {counting}{at}{token}",
+        f"quarterdeck search 'error | count() by host' LOGS{at}{token}",
+        f"{join} --set token_file={plan.token_file}" if token else join,
+    ]
 
 
 async def _check_ports(settings: CoordinatorSettings) -> None:

@@ -60,7 +60,8 @@ class ProcessSettings(BaseSettings):
     are refused; a site on this list can do whatever its visitors may."""
     source_roots: Texts = ()
     """Folders and buckets below which callers may name files to scan or search. It binds all but the user who runs the
-    process and asks over loopback. Empty is the lake, for a coordinator, and nothing for others: a cluster that
+    process and asks over loopback without a proxy; a proxy is known by the headers it adds, such as `X-Forwarded-For`.
+    Empty is the lake, for a coordinator, and nothing for others: a cluster that
     searches logs needs it for coordinators and workers. Too wide a root shows callers what only the process should
     read."""
     log_format: LogFormat = "auto"

@@ -76,7 +76,7 @@ from quarterdeck.stores.database.threaded import ThreadedDatabase
 from quarterdeck.stores.disk import DiskBudget, DiskLimits
 from quarterdeck.stores.objects import ObjectStores, S3Options
 from quarterdeck.stores.source_roots import SourceRoots
-from quarterdeck.telemetry.exposition import render
+from quarterdeck.telemetry.exposition import form_of, render
 from quarterdeck.telemetry.logs import get_logger
 from quarterdeck.telemetry.metrics import (
     CoordinatorFigures,
@@ -277,6 +277,7 @@ class Coordinator:
             about={"role": "coordinator", "version": __version__},
             missing=self._missing,
             metrics=lambda accept: render(self._registry, accept),
+            metrics_form=form_of,
             scaling=self._scaling,
         )
         series = SeriesService(self._queries, self._driver, self._ids)

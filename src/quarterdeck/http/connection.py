@@ -22,6 +22,7 @@ from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.http.body_budget import BodyBudget
 from quarterdeck.http.connections import ConnectionTable, address_of
 from quarterdeck.http.errors import rendered
+from quarterdeck.http.turns import Turns
 
 _SENT_AHEAD: Final = 16
 """Requests that may wait on a connection while another one is answered. Programs that send any ahead are rare."""
@@ -70,13 +71,14 @@ class HttpRoom:
     limits: HttpLimits
     table: ConnectionTable
     bodies: BodyBudget
+    turns: Turns
     slow: int = 0
     """Connections that were closed because their client was too slow."""
 
     @classmethod
     def of(cls, limits: HttpLimits) -> "HttpRoom":
         table = ConnectionTable(limits.connections, limits.connections_of_address, time.monotonic)
-        return cls(limits, table, BodyBudget(limits.bodies_bytes))
+        return cls(limits, table, BodyBudget(limits.bodies_bytes), Turns())
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +163,11 @@ class HttpConnection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         self._last_byte_s = self.loop.time()
+        had_begun = self._in_head or self._in_body
         super().data_received(data)
-        if not self._in_head and not self._in_body:
-            return  # whole requests and no more, as nearly always
+        if not self._in_head and not self._in_body:  # whole requests and no more, as nearly always
+            self._keep_waiting(had_begun)
+            return
         self._room.table.is_asking(self)
         if self.transport.is_closing():
             return
@@ -184,6 +188,10 @@ class HttpConnection(HttpToolsProtocol):
         super().on_message_begin()
         self._in_head = True
         self._head_bytes = 0
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._in_head:  # what follows the last chunk comes here too: nobody has judged it, and it is no header
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         self._in_head = False
@@ -239,11 +247,32 @@ class HttpConnection(HttpToolsProtocol):
             self._room.table.is_answered(self)
         super().on_message_complete()
 
+    def _keep_waiting(self, had_begun: bool) -> None:
+        """uvicorn stops waiting for the next request with whatever comes: also with the rest of a body that was
+        answered before, and with line ends, of which any number may precede a request."""
+        if self.timeout_keep_alive_task is not None or self._head_timer is not None:
+            return  # as it is before the first request
+        if not self.cycle.response_complete or self.transport.is_closing():
+            return
+        if had_begun:
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
+        else:
+            self._arm_head_timer()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Who asks for another protocol gets this one. That is no news, and no reason to install anything."""
+
     # What goes
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._running = cycle
-        super()._start_asgi_task(cycle, app)
+        self._room.turns.begin(lambda: self._answer(cycle, app))
+
+    def _answer(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        if not cycle.disconnected:  # while it waited for its turn
+            super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
         if not self.pipeline:

@@ -1,8 +1,8 @@
 """Middleware in front of everything: who may ask what, judged by the head of a request before anybody reads its body.
 
 1. The `Host` must be a name of this server. A page whose own name was made to point here (DNS rebinding) has another.
-2. A browser may ask on behalf of pages of this server alone. Whatever another site's page makes it send is refused; for
-   people, following a link to a page is fine.
+2. A browser may ask on behalf of pages of this server and of sites on a list, and is told that those may see the
+   answer. Whatever another site's page makes it send is refused; for people, following a link to a page is fine.
 3. The token opens everything. Without it there are health and readiness, and on loopback what only reads.
 4. A body is JSON and says so. A page of another site can send text to anybody without being asked for permission, and
    cannot call it JSON.
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Final
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.http.errors import Headers, send_error
@@ -39,6 +39,14 @@ _WRONG: Final = QuarterdeckError(
     ErrorCode.UNAUTHENTICATED, "the request was not let in", "its token is not the one of this crew", _STEP
 )
 _WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+_PASSED_ON: Final = frozenset({b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip", b"via"})
+"""What proxies add. Whoever asks through one may be anywhere."""
+_PERMITS: Final = (
+    (b"access-control-allow-methods", b"GET, POST"),
+    (b"access-control-allow-headers", b"authorization, content-type, x-scope-orgid"),
+    (b"access-control-max-age", b"600"),
+)
+"""What pages of a site on the list may send, besides what any page may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +54,8 @@ class Caller:
     """What is known of who asks."""
 
     is_this_user: bool = False
-    """It has shown the token of a server that only this machine can reach: it could read the token's file, and so
-    whatever the server can read."""
+    """It has shown the token of a server that only this machine can reach, and no proxy says that it comes from
+    elsewhere: it could read the token's file, and so whatever the server can read."""
 
 
 def caller_of(scope: Scope) -> Caller:
@@ -90,9 +98,15 @@ class Gate:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
+        if (listed := self._listed_origin(scope)) is not None:
+            send = _telling(send, listed)
         refusal = self._judge(scope)
         if refusal is None:
-            await self._app(scope, receive, send)
+            if listed is not None and _asks_for_permission(scope):
+                await send({"type": "http.response.start", "status": 204, "headers": list(_PERMITS)})
+                await send({"type": "http.response.body", "body": b""})
+            else:
+                await self._app(scope, receive, send)
             return
         self._on_rejected()
         if scope["type"] == "websocket":
@@ -111,18 +125,29 @@ class Gate:
             return refusal
         if path not in OPEN_PATHS and (refusal := self._judge_site(scope, headers)) is not None:
             return refusal
+        if _asks_for_permission(scope) and self._listed_origin(scope) is not None:
+            return None  # a browser asks so before it shows anything
         if self._rules.needs_token(path) and not is_known:
             presented = headers.get(b"authorization", [])
             if len(presented) != 1:
                 return _Refusal(_MISSING, None, [("www-authenticate", _CHALLENGE)])
             return _Refusal(_WRONG, None, [("www-authenticate", f'{_CHALLENGE}, error="invalid_token"')])
-        scope[_CALLER] = Caller(is_this_user=is_known and self._rules.is_on_loopback)
+        is_here = self._rules.is_on_loopback and not headers.keys() & _PASSED_ON
+        scope[_CALLER] = Caller(is_this_user=is_known and is_here)
         return self._judge_body(scope, headers)
 
     def _shows_token(self, headers: Mapping[bytes, list[str]]) -> bool:
         presented = headers.get(b"authorization", [])
         # Of two headers, one for us and one for somebody behind us, neither would know which counts.
         return self._rules.matches is not None and len(presented) == 1 and self._rules.matches(presented[0])
+
+    def _listed_origin(self, scope: Scope) -> bytes | None:
+        """The site whose page asks, if it is one of those that may."""
+        if scope["type"] != "http" or not self._rules.origins:
+            return None
+        origins = [value for name, value in scope["headers"] if name == b"origin"]
+        is_listed = len(origins) == 1 and origins[0].decode("latin-1").lower() in self._rules.origins
+        return origins[0] if is_listed else None
 
     def _judge_host(self, headers: Mapping[bytes, list[str]]) -> "_Refusal | None":
         hosts = headers.get(b"host", [])
@@ -131,11 +156,12 @@ class Gate:
         name = _name_of(hosts[0])
         if len(hosts) == 1 and (name in self._rules.names or self._is_own(name)):
             return None
+        why = f"it is for the host {hosts[0][:80]!r}, and this server does not go by that name"
         return _Refusal(
             QuarterdeckError(
                 ErrorCode.PERMISSION_DENIED,
                 "the request was not let in",
-                f"it is for the host {hosts[0][:80]!r}, and this server does not go by that name",
+                why if len(hosts) == 1 else "it is for several hosts: it has more than one Host",
                 "ask for it by its address, or add the name to http_names",
             ),
             421,
@@ -156,7 +182,7 @@ class Gate:
         origins, sites = headers.get(b"origin", []), headers.get(b"sec-fetch-site", [])
         if origins:
             host = next(iter(headers.get(b"host", [])), "").lower()
-            if all(origin in self._rules.origins or _authority(origin) == host for origin in origins):
+            if all(origin.lower() in self._rules.origins or _authority(origin) == host for origin in origins):
                 return None
             shown = origins[0]
         elif sites and not set(sites) <= {"same-origin", "none"}:
@@ -199,6 +225,29 @@ class _Refusal:
     error: QuarterdeckError
     status: int | None = None
     headers: Headers = ()
+
+
+def _asks_for_permission(scope: Scope) -> bool:
+    """Whether a browser asks what a page may send, before it sends it."""
+    return scope.get("method") == "OPTIONS" and any(
+        name == b"access-control-request-method" for name, _ in scope["headers"]
+    )
+
+
+def _telling(send: Send, origin: bytes) -> Send:
+    """Tells the browser that pages of the site may see the answer, whatever it is."""
+    added = [
+        (b"access-control-allow-origin", origin),
+        (b"access-control-expose-headers", b"x-query-id"),
+        (b"vary", b"origin"),
+    ]
+
+    async def told(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message.get("headers", ()), *added]}
+        await send(message)
+
+    return told
 
 
 def _name_of(host: str) -> str:

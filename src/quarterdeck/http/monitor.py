@@ -3,6 +3,7 @@
 It knows nothing of the process: each answer comes from a callable, which is called on the event loop and must be quick.
 """
 
+import asyncio
 import gzip
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from fastapi.responses import JSONResponse
 _NO_STORE: Final = {"Cache-Control": "no-store"}
 _WORTH_GZIP_BYTES: Final = 1024
 _GZIP_LEVEL: Final = 1  # figures repeat themselves: higher levels save a few per cent more for several times the work
+_REST: Final = 9
+"""To write the figures down takes at most a tenth of the loop's time, however many ask for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +31,14 @@ class MonitorSources:
     """The figures, and their content type, for the value of an `Accept` header (empty when there is none)."""
     scaling: Callable[[], Mapping[str, float]]
     """Flat numbers for KEDA's metrics-api scaler, such as `queue_depth` and `oldest_age_s`."""
+    metrics_form: Callable[[str], str] = lambda accept: accept
+    """Which of the forms of the figures an `Accept` header means: those of one form are the same for all."""
 
 
 def monitor_router(sources: MonitorSources) -> APIRouter:
     """`/health`, `/ready`, `/metrics` and `/monitor/scaling`."""
     router = APIRouter(tags=["monitor"])
+    figures = SharedFigures(sources)
 
     async def health() -> Response:
         """The process is up and its event loop runs."""
@@ -46,7 +52,7 @@ def monitor_router(sources: MonitorSources) -> APIRouter:
 
     async def metrics(request: Request) -> Response:
         """All figures, in the format of Prometheus."""
-        body, content_type = sources.metrics(request.headers.get("accept", ""))
+        body, content_type = await figures.taken(request.headers.get("accept", ""))
         headers = {**_NO_STORE, "Content-Type": content_type, "Vary": "Accept, Accept-Encoding"}
         if len(body) >= _WORTH_GZIP_BYTES and _accepts_gzip(request.headers.get("accept-encoding", "")):
             body = gzip.compress(body, _GZIP_LEVEL)
@@ -62,6 +68,43 @@ def monitor_router(sources: MonitorSources) -> APIRouter:
         router.add_api_route(path, handler, methods=["GET"])
         router.add_api_route(path, handler, methods=["HEAD"], include_in_schema=False)
     return router
+
+
+class SharedFigures:
+    """To write them down takes the event loop some milliseconds, for anybody who asks. So whoever asks too soon after
+    the last time waits a little, and those who wait share what is written then: nobody gets figures of before it
+    asked."""
+
+    def __init__(self, sources: MonitorSources) -> None:
+        self._sources = sources
+        self._free_at_s = 0.0
+        self._next: dict[str, asyncio.Future[tuple[bytes, str]]] = {}
+        """By form."""
+
+    async def taken(self, accept: str) -> tuple[bytes, str]:
+        loop = asyncio.get_running_loop()
+        if not self._next and loop.time() >= self._free_at_s:
+            return self._take(loop, accept)
+        form = self._sources.metrics_form(accept)
+        waiting = self._next.get(form)
+        if waiting is None:
+            waiting = self._next[form] = loop.create_future()
+            loop.call_at(self._free_at_s, self._tell, loop, form, accept)
+        return await asyncio.shield(waiting)  # whoever goes leaves it to the others
+
+    def _tell(self, loop: asyncio.AbstractEventLoop, form: str, accept: str) -> None:
+        waiting = self._next.pop(form)
+        try:
+            waiting.set_result(self._take(loop, accept))
+        except Exception as error:  # noqa: BLE001 - raised where they are waited for
+            waiting.set_exception(error)
+
+    def _take(self, loop: asyncio.AbstractEventLoop, accept: str) -> tuple[bytes, str]:
+        began_s = loop.time()
+        try:
+            return self._sources.metrics(accept)
+        finally:
+            self._free_at_s = loop.time() + _REST * (loop.time() - began_s)
 
 
 def _accepts_gzip(accept_encoding: str) -> bool:

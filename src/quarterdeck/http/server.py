@@ -21,10 +21,15 @@ from quarterdeck.http.listener import Listener, at_port, open_listener
 _LOG: Final = logging.getLogger(__name__)
 _CLEANUP_S: Final = 5.0
 """How long requests that were canceled may take to clean up."""
+_NOT_HTTP: Final = "Invalid HTTP request received."
+"""uvicorn's words."""
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """uvicorn logs whatever an application raises. An answer that had to be cut off was logged by who cut it."""
+    """uvicorn logs whatever an application raises. An answer that had to be cut off was logged by who cut it. It also
+    logs each request that is no HTTP: whoever sent it was told so, and could fill the disk with it."""
+    if record.msg == _NOT_HTTP:
+        return False
     return record.exc_info is None or not isinstance(record.exc_info[1], AnswerCutOffError)
 
 

@@ -85,7 +85,8 @@ def worker_router(service: Callable[[], ChunkService], roots: SourceRoots | None
         body = await request.body()
         asked = await in_thread(lambda: _decode(body, chunks.wall_us()))
         if roots is not None:
-            await roots.insist_for(caller_of(request.scope), [piece.url for piece in asked.pieces])
+            urls = [piece.url for piece in asked.pieces]
+            await roots.insist_for(caller_of(request.scope), urls, chunks.objects)
         frames = CONTENT_TYPE in request.headers.get("accept", "")
         return (FramesResponse if frames else LinesResponse)(chunks, asked, reservation)
 

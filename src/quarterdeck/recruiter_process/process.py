@@ -26,7 +26,7 @@ from quarterdeck.recruiter.service import OwnRecruiter, RecruiterService
 from quarterdeck.stores.data_folder import DataFolder
 from quarterdeck.stores.objects import ObjectStores, S3Options
 from quarterdeck.stores.source_roots import SourceRoots
-from quarterdeck.telemetry.exposition import new_registry, render
+from quarterdeck.telemetry.exposition import form_of, new_registry, render
 from quarterdeck.telemetry.logs import get_logger
 from quarterdeck.telemetry.metrics import (
     RecruiterFigures,
@@ -114,6 +114,7 @@ class Recruiter:
             about={"role": "recruiter", "version": __version__},
             missing=self._missing,
             metrics=lambda accept: render(self._registry, accept),
+            metrics_form=form_of,
             scaling=lambda: scaling(self._recruiter.figures()),
         )
         route = RecruiterRoute(self._recruiter)

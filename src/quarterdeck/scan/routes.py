@@ -22,7 +22,7 @@ from quarterdeck.http.gate import caller_of
 from quarterdeck.scan.formats import Batch, Format, Writer, choose_format, make_writer, no_rows, rendered
 from quarterdeck.scan.model import MAX_SQL_CHARACTERS, ScanRequest
 from quarterdeck.scan.service import ScanPlan, ScanService
-from quarterdeck.stores.source_roots import SourceRoots
+from quarterdeck.stores.source_roots import Border, SourceRoots
 from quarterdeck.telemetry.traces import span
 
 _DEFAULT_TENANT: Final = "default"
@@ -100,11 +100,12 @@ def scan_router(service: ScanService, roots: SourceRoots | None = None) -> APIRo
         in the order of the files. An answer that ends before its proper end was broken off: `/v1/queries/{query_id}`
         says why.
         """
+        border = None
         if roots is not None:
-            await roots.insist_for(caller_of(request.scope), body.sources)
+            border = await service.insist_within(roots, caller_of(request.scope), body.sources)
         form = choose_format(body.format, request.headers.get("accept", ""))
         wanted = ScanRequest(body.sql, tuple(body.sources), body.ts_column, body.with_filename, body.max_rows)
-        return ScanResponse(service, wanted, form, tenant, body.files_per_work, body.timeout_s)
+        return ScanResponse(service, wanted, form, tenant, body.files_per_work, body.timeout_s, border)
 
     _ = scan
     return router
@@ -121,6 +122,7 @@ class ScanResponse(Response):
         tenant: str,
         files_per_work: int | None,
         timeout_s: float | None,
+        border: Border | None = None,
     ) -> None:
         super().__init__(media_type=form.value)
         self._service = service
@@ -129,6 +131,7 @@ class ScanResponse(Response):
         self._tenant = tenant
         self._files_per_work = files_per_work
         self._timeout_s = timeout_s
+        self._border = border
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI's signature
         self._service.open_answers += 1
@@ -145,7 +148,9 @@ class ScanResponse(Response):
         try:
             async with self._service.admission.admitted(allowed_s) as waited_s, limit:
                 limit.reschedule(asyncio.get_running_loop().time() + allowed_s - waited_s)
-                plan = await self._service.plan(self._wanted, tenant=self._tenant, files_per_work=self._files_per_work)
+                plan = await self._service.plan(
+                    self._wanted, tenant=self._tenant, files_per_work=self._files_per_work, border=self._border
+                )
                 with span("query", query_id=plan.query_id):
                     await self._stream(plan, send)
         except TimeoutError:

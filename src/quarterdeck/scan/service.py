@@ -18,8 +18,10 @@ from quarterdeck.crew.coordinator import CoordinatorDriver
 from quarterdeck.crew.harvest import Harvest, Window
 from quarterdeck.crew.ports import Clock
 from quarterdeck.crew.process.clocks import RandomIds
+from quarterdeck.http.gate import Caller
 from quarterdeck.scan.model import ScanRequest, encode_task
 from quarterdeck.stores.objects import ObjectRef, ObjectStores
+from quarterdeck.stores.source_roots import Border, SourceRoots
 
 _GROUP_BYTES: Final = 64 * 1024 * 1024
 """Files of one work, together: large enough that the way there and back does not count, small enough that a worker lost
@@ -93,12 +95,23 @@ class ScanService:
         """How long a scan may take whose client wants to wait so long, or does not say."""
         return self._timeout_s if wanted_s is None else min(wanted_s, self._timeout_s)
 
-    async def plan(self, request: ScanRequest, *, tenant: str, files_per_work: int | None = None) -> ScanPlan:
+    async def insist_within(self, roots: SourceRoots, caller: Caller, sources: Sequence[str]) -> Border | None:
+        """Raises for sources that the caller may not name; the border for what is found below them."""
+        return await roots.insist_for(caller, sources, self._objects)
+
+    async def plan(
+        self,
+        request: ScanRequest,
+        *,
+        tenant: str,
+        files_per_work: int | None = None,
+        border: Border | None = None,
+    ) -> ScanPlan:
         """Finds the files and divides them. A source that finds nothing is an error that names it."""
         self._insist_open()
         found: dict[str, ObjectRef] = {}
         for source in request.sources:
-            for file in await self._objects.find(source):
+            for file in await self._objects.find(source, border):
                 found[file.url] = file
         groups = tuple(_grouped(list(found.values()), files_per_work)) if request.sources else ((),)
         return ScanPlan(self._ids.query_id(), request, groups, self._driver.crew_of(tenant, WorkKind.SEARCH))

@@ -4,7 +4,7 @@ The rules, in this order:
 
 1. On loopback a token that somebody gave this process is shown. Without one, each process of this user is shown the
    token that it announced, which is found as tools find it. An address that was announced by a process that is gone is
-   a stranger's, and is not called.
+   a stranger's, and is not called; once we have called such a process, also when its announcement is gone with it.
 2. Over TLS a token that was given goes to whoever has a certificate of the crew's authority.
 3. Anywhere else it would travel in clear: the call is refused, unless `insecure` allows it.
 """
@@ -13,7 +13,7 @@ from typing import Final
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.security.exposure import is_loopback
-from quarterdeck.security.local_processes import LocalProcesses
+from quarterdeck.security.local_processes import LocalProcess, LocalProcesses
 from quarterdeck.security.tokens import SharedToken
 
 
@@ -40,6 +40,8 @@ class Credentials:
         self._insecure: Final = insecure
         self._processes: Final = processes or LocalProcesses()
         self._shown: Final[dict[tuple[str, int], SharedToken]] = {}
+        self._called: Final[dict[tuple[str, int], LocalProcess]] = {}
+        """Who announced an address when it was last called."""
 
     def authorization_for(self, host: str, port: int, *, encrypted: bool) -> str | None:
         """The value of the `Authorization` header for an address; None when there is nothing to show. Raises
@@ -63,13 +65,18 @@ class Credentials:
         return any(token.matches(authorization) for token in self._shown.values())
 
     def _on_loopback(self, host: str, port: int) -> str | None:
-        found = self._processes.find(host, port)
-        if found is not None and not found.is_alive:
+        found, before = self._processes.find(host, port), self._called.get((host, port))
+        # A worker calls its coordinator again and again. Whoever waits for the port to be free gets no token either.
+        has_left = found is None and before is not None and self._processes.can_be_found
+        found = found or before
+        if has_left or (found is not None and not found.is_alive):
             raise NotShownError(
                 f"{host}:{port}",
                 "the process that announced this address is gone, and whoever listens there now is not known",
                 "start it again; if something else of yours has the port, give each a port of its own",
             )
+        if found is not None:
+            self._called[host, port] = found
         if self._token is not None and not self._is_own:
             return self._token.authorization
         theirs = None if found is None else found.token()

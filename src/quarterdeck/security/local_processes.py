@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
@@ -32,6 +33,8 @@ _REMEMBERED_S: Final = 60.0
 """How long a port belongs to a process that is gone, from when it last announced itself."""
 _LARGEST_BYTES: Final = 8192
 """A path, a number, and room."""
+_BEGAN_FIELD: Final = 19
+"""Of `/proc/PID/stat`, counted from the one that follows the name: `starttime` in proc(5)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +43,18 @@ class LocalProcess:
 
     pid: int
     token_file: Path
+    began: str = ""
+    """When its process began, as the system counts it; empty where that is not known."""
 
     @property
     def is_alive(self) -> bool:
-        """Whether it still runs, as a process of this user."""
+        """Whether it still runs, as a process of this user, and not another one that got its number."""
         try:
             os.kill(self.pid, 0)
             owner = Path(f"/proc/{self.pid}").stat().st_uid if Path("/proc/self").exists() else os.getuid()
         except OSError:
             return False
-        return owner == os.getuid()
+        return owner == os.getuid() and self.began in ("", _began(self.pid))
 
     def token(self) -> SharedToken | None:
         """None when this user cannot read it, or nobody has written one."""
@@ -68,7 +73,9 @@ class LocalProcesses:
     def announce(self, addresses: Iterable[tuple[str, int]], token_file: Path) -> bool:
         """Writes down that this process listens there; whether that could be done. Addresses off loopback are told as
         they are reached from here."""
-        document = json.dumps({"pid": os.getpid(), "token_file": str(token_file.absolute())})
+        document = json.dumps(
+            {"pid": os.getpid(), "began": _began(os.getpid()), "token_file": str(token_file.absolute())}
+        )
         try:
             self._make_folder()
             for file in self._folder.glob("*.json"):
@@ -89,12 +96,23 @@ class LocalProcesses:
                 with suppress(OSError):
                     self._file(_name(host), port).unlink()
 
+    @property
+    def can_be_found(self) -> bool:
+        """Whether the folder is there, and ours: who is not in it has not announced itself, or left."""
+        return self._is_ours(self._folder)
+
+    def trouble(self) -> str:
+        """Why nobody is found, as a sentence; empty when nothing is in the way. One that nobody has made yet is not."""
+        if self.can_be_found or not os.path.lexists(self._folder):
+            return ""
+        return f"{self._folder} is not a folder of this user that nobody else can enter (mode 0700)"
+
     def find(self, host: str, port: int) -> LocalProcess | None:
         """Who announced to listen at a loopback address: one that is alive, or has been until a moment ago."""
-        if not is_loopback(host) or not self._is_ours(self._folder):
+        if not is_loopback(host) or not self.can_be_found:
             return None
-        names = ("127.0.0.1", "::1") if _bare(host) == "localhost" else (_bare(host), *_ANY)
-        found = [self._read(self._file(name, port)) for name in names]
+        names = ("127.0.0.1", "::1") if _bare(host) == "localhost" else (_bare(host),)
+        found = [self._read(self._file(name, port)) for name in (*names, *_ANY)]
         known = [process for process in found if process is not None]
         return next((process for process in known if process.is_alive), next(iter(known), None))
 
@@ -121,8 +139,10 @@ class LocalProcesses:
             with file.open("rb") as opened:
                 age_s = time.time() - os.fstat(opened.fileno()).st_mtime
                 document = json.loads(opened.read(_LARGEST_BYTES))
-            found = LocalProcess(int(document["pid"]), Path(str(document["token_file"])))
-        except (OSError, ValueError, KeyError, TypeError):
+            found = LocalProcess(
+                int(document["pid"]), Path(str(document["token_file"])), str(document.get("began", ""))
+            )
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
         if age_s <= _REMEMBERED_S or found.is_alive:
             return found
@@ -134,8 +154,26 @@ class LocalProcesses:
 _ANY: Final = ("0.0.0.0", "::")  # noqa: S104 - how such a listener is called, not listened on
 
 
+def _began(pid: int) -> str:
+    """When a process began, in ticks since the machine did; empty where the system does not tell."""
+    try:
+        after_name = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2]
+        return after_name.split()[_BEGAN_FIELD]
+    except (OSError, IndexError):
+        return ""
+
+
 def _bare(host: str) -> str:
-    return host.lower().rstrip(".").removeprefix("[").removesuffix("]")
+    """One form for all that an address may be written as.
+
+    >>> _bare("LocalHost."), _bare("[0:0::1]")
+    ('localhost', '::1')
+    """
+    bare = host.lower().rstrip(".").removeprefix("[").removesuffix("]")
+    try:
+        return str(ip_address(bare))
+    except ValueError:
+        return bare
 
 
 def _name(host: str) -> str:

@@ -16,6 +16,7 @@ from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.stores.globs import Glob
 from quarterdeck.stores.object_errors import too_many
 from quarterdeck.stores.regular_files import open_regular
+from quarterdeck.stores.source_roots import Border
 
 ENTRIES_MAX: Final = 1_000_000
 """Names that one walk looks at. A list of more takes a gigabyte, and nobody means it."""
@@ -40,14 +41,22 @@ class Walk:
     """The files in a folder and below, in steps, so that each has a time of its own."""
 
     def __init__(
-        self, folder: str, glob: Glob | None = None, *, hidden: bool = False, entries_max: int = ENTRIES_MAX
+        self,
+        folder: str,
+        glob: Glob | None = None,
+        *,
+        hidden: bool = False,
+        entries_max: int = ENTRIES_MAX,
+        border: Border | None = None,
     ) -> None:
-        """Those that fit the glob; without one all that is not hidden, or all."""
+        """Those that fit the glob; without one all that is not hidden, or all. A link that leads out of the border is
+        an error."""
         self._root: Final = folder
         self._skip: Final = len(folder.rstrip("/")) + 1
         self._glob: Final = glob
         self._hidden: Final = hidden
         self._entries_max: Final = entries_max
+        self._border: Final = border
         self._seen = 0
         self._folders: Final[list[tuple[str, frozenset[_Place]]]] = [(folder, frozenset())]
         """To be listed, each with those above it."""
@@ -92,6 +101,7 @@ class Walk:
         try:
             if entry.is_dir():
                 if self._glob is None or self._glob.goes_below(path[self._skip :]):
+                    self._insist_within(entry)
                     self._folders.append((path, self._above))
                 return
             if self._glob is not None and not self._glob.matches(path[self._skip :]):
@@ -102,8 +112,14 @@ class Walk:
                 return
             raise
         if stat.S_ISREG(status.st_mode):
+            self._insist_within(entry)
             _check_name(path)
             found.append(LocalFile(path, status.st_size, status.st_mtime_ns // 1000))
+
+    def _insist_within(self, entry: os.DirEntry[str]) -> None:
+        """Where no link leads out, nothing below is outside."""
+        if self._border is not None and entry.is_symlink():
+            self._border.insist_link(entry.path)
 
 
 def read_range(path: str, start: int, end: int, check: Callable[[os.stat_result], None]) -> bytes:

@@ -8,7 +8,7 @@ in an object, nor keep one.
 import asyncio
 import os
 import stat
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -26,6 +26,7 @@ from quarterdeck.stores.locations import Location, parse_location
 from quarterdeck.stores.object_errors import changed, hangs, in_the_way, nothing_found, told_with, too_many, unreachable
 from quarterdeck.stores.regular_files import check_regular, stat_regular
 from quarterdeck.stores.s3_options import S3Options
+from quarterdeck.stores.source_roots import Border
 from quarterdeck.stores.store_calls import SLOWEST_BYTES_PER_S, StoreCalls
 from quarterdeck.telemetry.metrics import StoreFigures
 
@@ -90,12 +91,14 @@ class ObjectStores:
         self._calls: Final = calls or StoreCalls(timeout_s)
         self._buckets: Final[dict[str, _Bucket]] = {}
 
-    async def find(self, pattern: str) -> list[ObjectRef]:
+    async def find(self, pattern: str, border: Border | None = None) -> list[ObjectRef]:
         """What a file, a folder or a glob means, sorted by URL. A folder is all that is in it and below, without what
-        begins with a dot or an underscore. To find nothing is an error."""
+        begins with a dot or an underscore. To find nothing is an error, and so is a link that leads out of the
+        border."""
         location = parse_location(pattern)
         with told_with(pattern):
-            found = await (self._match(location) if has_wildcard(location.key) else self._list(location))
+            look = self._match if has_wildcard(location.key) else self._list
+            found = await look(location, border)
         if not found:
             raise nothing_found(pattern)
         return sorted(found, key=lambda ref: ref.url)
@@ -233,6 +236,10 @@ class ObjectStores:
         takes too long."""
         return await self._calls.run(str(path), work, moved_bytes=moved_bytes)
 
+    def by_mount(self, paths: Iterable[str]) -> list[list[str]]:
+        """Local paths, those together that hang together, each once: what is done for one group is one `look`."""
+        return self._calls.by_mount(paths)
+
     def trouble(self) -> list[str]:
         """What is wrong, for whoever asks whether the process is ready: nothing, or one sentence."""
         return self._calls.trouble()
@@ -243,9 +250,9 @@ class ObjectStores:
 
     # Listing
 
-    async def _list(self, location: Location) -> list[ObjectRef]:
+    async def _list(self, location: Location, border: Border | None) -> list[ObjectRef]:
         if location.bucket is None:
-            return await self._list_local(location)
+            return await self._list_local(location, border)
         if not location.is_folder:
             try:
                 return [await self._head(location)]
@@ -258,12 +265,12 @@ class ObjectStores:
             if not any(name.startswith(HIDDEN) for name in meta["path"][skip:].split("/"))
         ]
 
-    async def _list_local(self, location: Location) -> list[ObjectRef]:
+    async def _list_local(self, location: Location, border: Border | None) -> list[ObjectRef]:
         path = f"/{location.key}"
         try:
             found = await self._calls.run(path, lambda: os.stat(path))  # noqa: PTH116 - a text, as all paths here
             if stat.S_ISDIR(found.st_mode):
-                return await self._walk(Walk(path), path)
+                return await self._walk(Walk(path, border=border), path)
             if location.is_folder:
                 return []
             check_regular(path, found)
@@ -271,7 +278,7 @@ class ObjectStores:
             return []
         return [_local_ref(path, found)]
 
-    async def _match(self, location: Location) -> list[ObjectRef]:
+    async def _match(self, location: Location, border: Border | None) -> list[ObjectRef]:
         if location.is_folder:
             return []  # nothing that can be read has a name with a slash at its end
         segments = location.key.split("/")
@@ -280,7 +287,7 @@ class ObjectStores:
         glob = Glob(pattern)
         if location.bucket is None:
             try:
-                return await self._walk(Walk(f"/{folder}", glob), f"/{folder}")
+                return await self._walk(Walk(f"/{folder}", glob, border=border), f"/{folder}")
             except (FileNotFoundError, NotADirectoryError):
                 return []
         if fixed == len(segments) - 1 and pattern != "**":

@@ -12,7 +12,7 @@ import asyncio
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from queue import Empty, Full, Queue
 from typing import Any, Final, TypeVar
@@ -175,6 +175,13 @@ class StoreCalls:
         finally:
             timer.cancel()
             call.is_left = True
+
+    def by_mount(self, paths: Iterable[str]) -> list[list[str]]:
+        """The paths, those together that are on one file system, each once."""
+        groups: dict[str, dict[str, None]] = {}
+        for path in paths:
+            groups.setdefault(self._mounts.of(path), {})[path] = None
+        return [list(group) for group in groups.values()]
 
     def hanging(self) -> list[tuple[str, float]]:
         """Paths of calls that have not come back in time, and for how many seconds they have been under way, the

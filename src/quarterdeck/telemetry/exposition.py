@@ -35,6 +35,15 @@ def render(registry: "CollectorRegistry", accept_header: str | None) -> tuple[by
     return generate_latest(registry, escaping), CONTENT_TYPE_PLAIN_0_0_4
 
 
+def form_of(accept_header: str) -> str:
+    """Which of the two a scraper gets.
+
+    >>> form_of("application/openmetrics-text;version=1.0.0"), form_of("*/*")
+    ('application/openmetrics-text', 'text/plain')
+    """
+    return _OPEN_METRICS if _wants_openmetrics(accept_header) else _PLAIN
+
+
 def _wants_openmetrics(accept_header: str) -> bool:
     """Only one that names it: what takes anything, as curl does, is a person, who reads the simpler format."""
     best = {_OPEN_METRICS: 0.0, _PLAIN: 0.0}

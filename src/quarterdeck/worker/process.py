@@ -43,7 +43,7 @@ from quarterdeck.crew.process.room import http_limits
 from quarterdeck.crew.worker import WorkerDriver
 from quarterdeck.http.monitor import MonitorSources
 from quarterdeck.stores.data_folder import DataFolder
-from quarterdeck.telemetry.exposition import render
+from quarterdeck.telemetry.exposition import form_of, render
 from quarterdeck.telemetry.logs import get_logger
 from quarterdeck.telemetry.metrics import StoreMetrics, WorkerFigures, WorkerMetrics
 from quarterdeck.worker.kinds import Kinds, all_kinds
@@ -186,6 +186,7 @@ class Worker:
             about={"role": "worker", "version": __version__},
             missing=self._missing,
             metrics=lambda accept: render(self._registry, accept),
+            metrics_form=form_of,
             scaling=self._scaling,
         )
         address = (settings.http_host, settings.http_port)

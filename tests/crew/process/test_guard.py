@@ -100,7 +100,9 @@ def test_a_neighbour_finds_the_token_by_the_port(load: Load) -> None:
     assert guard.admits is not None
     assert guard.admits(shown)
     guard.withdraw([("127.0.0.1", 7070)])
-    assert guard.authorize(Origin("http", "127.0.0.1", 7070)) is None
+    with pytest.raises(UnreachableError, match="is gone"):
+        guard.authorize(Origin("http", "127.0.0.1", 7070))
+    assert guard.authorize(Origin("http", "127.0.0.1", 7072)) is None
 
 
 def test_a_process_that_would_send_its_token_in_clear_does_not_start(load: Load, token_file: Path) -> None:

@@ -99,7 +99,7 @@ class Guard:
             is_own,
             not is_own if reading_needs_token is None else reading_needs_token,
             named(names),
-            frozenset(origin.rstrip("/") for origin in origins),
+            frozenset(origin.rstrip("/").lower() for origin in origins),
             processes or LocalProcesses(),
         )
 
@@ -134,6 +134,7 @@ class Guard:
             _log.warning(
                 "tools do not find the token of this process by themselves: name it with --token-file",
                 token_file=str(self.token_file),
+                why=self.processes.trouble() or "no file could be written",
             )
 
     def withdraw(self, addresses: Iterable[tuple[str, int]]) -> None:

@@ -17,6 +17,7 @@ from quarterdeck.recruiter.model import TIME_FIELDS, Chunk, FileKind, Order, Pie
 from quarterdeck.recruiter.root.known_fields import KnownFields
 from quarterdeck.recruiter.root.splitting import SearchFile, find_files, split
 from quarterdeck.stores.objects import ObjectStores
+from quarterdeck.stores.source_roots import Border
 
 WORKERS_MAX: Final = 100
 DEFAULT_WORKERS: Final = 16
@@ -68,13 +69,15 @@ class SearchPlan:
         return sum(len(chunk.pieces) for chunk in self.chunks)
 
 
-async def plan(request: SearchRequest, objects: ObjectStores, sampling: Sampling, now_us: int) -> SearchPlan:
+async def plan(
+    request: SearchRequest, objects: ObjectStores, sampling: Sampling, now_us: int, border: Border | None = None
+) -> SearchPlan:
     """Raises a `QuarterdeckError` for what makes no sense, or finds nothing."""
     query = request.query
     search = parse_search(query) if len(query) <= _SHORT_QUERY else await in_thread(lambda: parse_search(query))
     start_us, end_us = _time(request.start, "start", now_us), _time(request.end, "end", now_us)
     _check(request, start_us, end_us)
-    files = await find_files(objects, sources_of(request))
+    files = await find_files(objects, sources_of(request), border)
     chunks = split(files)
     sampled = await _sample(chunks, sampling)
     seen = frozenset[str]().union(*sampled.values())

@@ -21,10 +21,10 @@ from quarterdeck.http.gate import caller_of
 from quarterdeck.recruiter.language.parser import MAX_LENGTH
 from quarterdeck.recruiter.model import Order
 from quarterdeck.recruiter.root.event_frames import HEARTBEAT, HEARTBEAT_S, done_frame, frame_of, problems_line
-from quarterdeck.recruiter.root.planning import DEFAULT_WORKERS, WORKERS_MAX, SearchRequest, sources_of
+from quarterdeck.recruiter.root.planning import DEFAULT_WORKERS, WORKERS_MAX, SearchRequest
 from quarterdeck.recruiter.root.running import Progress, RunningSearch
 from quarterdeck.recruiter.root.service import SearchService
-from quarterdeck.stores.source_roots import SourceRoots
+from quarterdeck.stores.source_roots import Border, SourceRoots
 
 _NDJSON: Final = "application/x-ndjson"
 _MAX_SOURCES: Final = 10_000
@@ -110,9 +110,10 @@ def search_router(
         accepts_events = sse.CONTENT_TYPE in request.headers.get("accept", "")
         form = body.format or (Form.EVENTS if accepts_events else Form.NDJSON)
         wanted = body.wanted()
+        border = None
         if roots is not None:
-            await roots.insist_for(caller_of(request.scope), sources_of(wanted))
-        return SearchResponse(service, wanted, form, heartbeat_s)
+            border = await service.insist_within(roots, caller_of(request.scope), wanted)
+        return SearchResponse(service, wanted, form, heartbeat_s, border)
 
     async def searches() -> list[dict[str, object]]:
         """Searches that run, and the last that ended."""
@@ -140,12 +141,20 @@ def search_router(
 class SearchResponse(Response):
     """Plans and runs the search while the client is there."""
 
-    def __init__(self, service: SearchService, wanted: SearchRequest, form: Form, heartbeat_s: float) -> None:
+    def __init__(
+        self,
+        service: SearchService,
+        wanted: SearchRequest,
+        form: Form,
+        heartbeat_s: float,
+        border: Border | None = None,
+    ) -> None:
         super().__init__(media_type=_NDJSON if form is Form.NDJSON else sse.CONTENT_TYPE)
         self._service = service
         self._wanted = wanted
         self._form = form
         self._heartbeat_s = heartbeat_s
+        self._border = border
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI's signature
         self._service.open_answers += 1
@@ -158,7 +167,7 @@ class SearchResponse(Response):
 
     async def _lines(self, send: Send) -> None:
         begun = False
-        async with self._service.opened(self._wanted) as running, aclosing(running.events()) as events:
+        async with self._service.opened(self._wanted, self._border) as running, aclosing(running.events()) as events:
             async for event in events:
                 if isinstance(event, Progress):
                     continue
@@ -175,7 +184,10 @@ class SearchResponse(Response):
             begun: tuple[RunningSearch, sse.EventStream] | None = None
             failure: QuarterdeckError | None = None
             try:
-                async with self._service.opened(self._wanted) as running, aclosing(running.events()) as events:
+                async with (
+                    self._service.opened(self._wanted, self._border) as running,
+                    aclosing(running.events()) as events,
+                ):
                     headers = [_query_id(running)]
                     opening = sse.event_stream(send, HEARTBEAT, self._heartbeat_s, headers)
                     stream = await stack.enter_async_context(opening)

@@ -13,13 +13,15 @@ from typing import Final, Protocol
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.ids import QueryId
 from quarterdeck.crew.artifacts.threads import in_thread
+from quarterdeck.http.gate import Caller
 from quarterdeck.recruiter.machine.search import SearchConfig
 from quarterdeck.recruiter.model import SearchSpec
 from quarterdeck.recruiter.root.driver import Ports
 from quarterdeck.recruiter.root.history import SearchHistory
-from quarterdeck.recruiter.root.planning import Sampling, SearchPlan, SearchRequest, plan
+from quarterdeck.recruiter.root.planning import Sampling, SearchPlan, SearchRequest, plan, sources_of
 from quarterdeck.recruiter.root.running import Gatherer, RunningSearch, Status
 from quarterdeck.stores.objects import ObjectStores
+from quarterdeck.stores.source_roots import Border, SourceRoots
 from quarterdeck.telemetry.logs import get_logger
 from quarterdeck.telemetry.metrics import SearchMetrics, SearchOutcome
 from quarterdeck.telemetry.traces import span
@@ -105,8 +107,12 @@ class SearchService:
         self.close()
         await self.wait_quiet()
 
+    async def insist_within(self, roots: SourceRoots, caller: Caller, request: SearchRequest) -> Border | None:
+        """Raises for sources that the caller may not name; the border for what is found below them."""
+        return await roots.insist_for(caller, sources_of(request), self._objects)
+
     @asynccontextmanager
-    async def opened(self, request: SearchRequest) -> AsyncGenerator[RunningSearch]:
+    async def opened(self, request: SearchRequest, border: Border | None = None) -> AsyncGenerator[RunningSearch]:
         """Plans it, and gives it to the block, which reads its events. Raises what is wrong with the request, and
         DEADLINE_EXCEEDED when its time is over, reading included. After the block it has ended, and is stopped if it
         has not."""
@@ -119,7 +125,7 @@ class SearchService:
         try:
             async with limit:
                 self._insist_open()
-                planned = await plan(request, self._objects, self._sampling, self._now_us())
+                planned = await plan(request, self._objects, self._sampling, self._now_us(), border)
                 self._insist_open()  # it may have been closed while files were looked for
                 async with self._running(planned, lateness) as running:
                     yield running

@@ -19,6 +19,7 @@ from quarterdeck.stores.limits import MIB
 from quarterdeck.stores.locations import parse_location
 from quarterdeck.stores.objects import ObjectRef, ObjectStores
 from quarterdeck.stores.regular_files import open_regular
+from quarterdeck.stores.source_roots import Border
 
 PART_BYTES_MIN: Final = 8 * MIB
 """Below, the way to a worker and back takes longer than the search."""
@@ -51,12 +52,12 @@ class SearchFile:
     kind: FileKind
 
 
-async def find_files(objects: ObjectStores, sources: Iterable[str]) -> list[SearchFile]:
+async def find_files(objects: ObjectStores, sources: Iterable[str], border: Border | None = None) -> list[SearchFile]:
     """What the sources mean, each file once, where it first came. Of a folder it is what has a suffix that is known;
     what was named, by itself or by a glob, is meant whatever it is called."""
     found: dict[str, SearchFile] = {}
     for source in sources:
-        refs = await objects.find(source)
+        refs = await objects.find(source, border)
         if _is_folder(source, refs):
             for file in _known(source, refs):
                 found.setdefault(file.ref.url, file)
