@@ -162,6 +162,28 @@ def test_more_calls_than_threads_are_all_done(tmp_path: Path) -> None:
     assert asyncio.run(scene()) == [b"x"] * 100
 
 
+def test_no_call_waits_for_another_while_a_thread_may_begin(tmp_path: Path) -> None:
+    calls = StoreCalls(LONG_S, threads=2)
+    path = str(tmp_path)
+
+    async def scene() -> None:
+        for spent in range(500):
+            await calls.run(path, lambda: None)
+            met = threading.Barrier(2)  # neither ends before both have begun
+            first = asyncio.create_task(calls.run(path, met.wait))
+            await asyncio.sleep(0)
+            for _ in range(spent):
+                pass  # so that the thread is somewhere else each time
+            await asyncio.gather(first, calls.run(path, met.wait))
+
+    interval_s = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        asyncio.run(scene())
+    finally:
+        sys.setswitchinterval(interval_s)
+
+
 def test_who_is_canceled_leaves_at_once_and_a_write_is_waited_for(tmp_path: Path) -> None:
     stores = ObjectStores()
     entered, answers = threading.Event(), threading.Event()
