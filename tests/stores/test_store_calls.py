@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import subprocess
 import sys
 import threading
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.stores import local_files
 from quarterdeck.stores import objects as objects_module
 from quarterdeck.stores.mounts import Mounts
 from quarterdeck.stores.objects import ObjectStores, S3Options
@@ -114,6 +116,33 @@ def test_when_all_threads_of_a_mount_hang_it_is_refused_at_once_and_other_mounts
         hung.answers.set()
         await wait_until_nothing_hangs(hung.stores)
         assert (await hung.stores.head(str(hung.path))).size_bytes == 10
+
+    asyncio.run(scene())
+
+
+def test_a_walk_into_a_mount_that_hangs_takes_no_threads_of_the_one_above(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hung = Hung(tmp_path, monkeypatch, own_mount=True)
+    scandir = os.scandir
+
+    def scan(path: str) -> object:
+        if path == str(hung.path.parent):
+            hung.entered.release()
+            hung.answers.wait()
+        return scandir(path)
+
+    monkeypatch.setattr(local_files.os, "scandir", scan)
+
+    async def scene() -> None:
+        hung.calls.timeout_s = LONG_S
+        finding = [asyncio.create_task(hung.stores.find(str(tmp_path))) for _ in range(2)]
+        for _ in finding:
+            await asyncio.to_thread(hung.entered.acquire)
+        assert await hung.read(hung.beside) == b"0123"
+        hung.answers.set()
+        for each in finding:
+            assert str(hung.path) in [ref.url for ref in await each]
 
     asyncio.run(scene())
 

@@ -206,14 +206,14 @@ class ObjectStores:
 
     async def list_all(self, url: str) -> AsyncGenerator[list[ListedObject]]:
         """All that is in a folder and below, hidden or not, some at a time and in no order; nothing of one that is not
-        there."""
+        there. What is below a local folder and may not be looked at, or has a name that is no UTF-8, is passed over."""
         location = parse_location(url)
         with told_with(url):
             if location.bucket is None:
                 folder = f"/{location.key}"
-                walk = Walk(folder, hidden=True)
+                walk = Walk(folder, everything=True, mounts=self._calls.mount_points())
                 with suppress(FileNotFoundError, NotADirectoryError):
-                    while (files := await self._calls.run(folder, walk.step)) is not None:
+                    while (files := await self._calls.run(walk.at, walk.step)) is not None:
                         yield [ListedObject(file.path, file.size_bytes, file.mtime_us / 1e6) for file in files]
             else:
                 async for metas in self._pages(location, location.key):
@@ -263,7 +263,7 @@ class ObjectStores:
         try:
             found = await self._calls.run(path, lambda: os.stat(path))  # noqa: PTH116 - a text, as all paths here
             if stat.S_ISDIR(found.st_mode):
-                return await self._walk(Walk(path), path)
+                return await self._walk(path)
             if location.is_folder:
                 return []
             check_regular(path, found)
@@ -280,7 +280,7 @@ class ObjectStores:
         glob = Glob(pattern)
         if location.bucket is None:
             try:
-                return await self._walk(Walk(f"/{folder}", glob), f"/{folder}")
+                return await self._walk(f"/{folder}", glob)
             except (FileNotFoundError, NotADirectoryError):
                 return []
         if fixed == len(segments) - 1 and pattern != "**":
@@ -293,9 +293,10 @@ class ObjectStores:
         skip = len(folder) + 1 if folder else 0
         return [_ref(location, meta) for meta in metas if _is_data(meta) and glob.matches(meta["path"][skip:])]
 
-    async def _walk(self, walk: Walk, folder: str) -> list[ObjectRef]:
+    async def _walk(self, folder: str, glob: Glob | None = None) -> list[ObjectRef]:
+        walk = Walk(folder, glob, mounts=self._calls.mount_points())
         found: list[ObjectRef] = []
-        while (files := await self._calls.run(folder, walk.step)) is not None:
+        while (files := await self._calls.run(walk.at, walk.step)) is not None:
             found.extend(_ref_of_file(file) for file in files)
         return found
 

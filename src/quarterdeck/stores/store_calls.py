@@ -178,6 +178,10 @@ class StoreCalls:
             timer.cancel()
             call.is_left = True
 
+    def mount_points(self) -> frozenset[str]:
+        """Where file systems are mounted, each of which has threads of its own."""
+        return self._mounts.points()
+
     def hanging(self) -> list[tuple[str, float]]:
         """Paths of calls that have not come back in time, and for how many seconds they have been under way, the
         longest first."""
