@@ -288,6 +288,34 @@ def test_a_bucket_that_does_not_answer_is_given_up_in_time() -> None:
     asyncio.run(scene())
 
 
+def test_no_more_requests_to_a_bucket_begin_than_there_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(objects_module, "_BUCKET_CALLS_MAX", 3)
+    begun, most = 0, 0
+
+    def head(_: object, key: str) -> "asyncio.Task[dict[str, object]]":
+        """Under way from now on, as those of the store are, whether somebody awaits it or not."""
+        nonlocal begun, most
+        begun += 1
+        most = max(most, begun)
+        return asyncio.create_task(answer(key))
+
+    async def answer(key: str) -> dict[str, object]:
+        nonlocal begun
+        await asyncio.sleep(0)
+        begun -= 1
+        return {"path": key, "size": 5, "e_tag": '"x"'}
+
+    monkeypatch.setattr(objects_module.obstore, "head_async", head)
+
+    async def scene() -> None:
+        stores = ObjectStores(S3Options("http://127.0.0.1:1", "us-east-1", "a", "hush", allow_http=True))
+        found = await asyncio.gather(*(stores.head(f"s3://lake/{number}") for number in range(12)))
+        assert [ref.size_bytes for ref in found] == [5] * 12
+
+    asyncio.run(scene())
+    assert most == 3
+
+
 ENDS = """
 import asyncio, threading
 from pathlib import Path

@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -123,17 +124,18 @@ class ObjectStores:
         options: GetOptions = {"if_match": ref.version} if ref.version.startswith('"') else {}
         read_bytes = 0
         with told_with(ref.url):
-            result = await self._ask(location, obstore.get_async(bucket.store, _key(location), options=options))
+            key = _key(location)
+            result = await self._ask(location, lambda: obstore.get_async(bucket.store, key, options=options))
             if not ref.is_met_by(_ref(location, result.meta)):
                 del result  # else the error would keep it with this frame, and it the connection
                 raise changed(ref.url)
-            chunks = aiter(result.stream(min_chunk_size=chunk_bytes))
+            next_chunk = partial(anext, aiter(result.stream(min_chunk_size=chunk_bytes)), None)
             try:
-                while (chunk := await self._ask(location, anext(chunks, None), chunk_bytes)) is not None:
+                while (chunk := await self._ask(location, next_chunk, chunk_bytes)) is not None:
                     read_bytes += len(chunk)
                     yield chunk
             finally:
-                del chunks, result  # as above
+                del next_chunk, result  # as above
         if read_bytes != ref.size_bytes:
             raise unreachable(ref.url, f"it ended after {read_bytes} of {ref.size_bytes} bytes")
 
@@ -151,11 +153,12 @@ class ObjectStores:
             options["if_match"] = ref.version
         bucket = self._bucket(location.bucket)
         with told_with(ref.url):
-            result = await self._ask(location, obstore.get_async(bucket.store, _key(location), options=options))
+            key = _key(location)
+            result = await self._ask(location, lambda: obstore.get_async(bucket.store, key, options=options))
             if not ref.is_met_by(_ref(location, result.meta)):
                 del result  # else the error would keep it with this frame, and it the connection
                 raise changed(ref.url)
-            data = bytes(await self._ask(location, result.bytes_async(), end - start))
+            data = bytes(await self._ask(location, result.bytes_async, end - start))
         if len(data) != end - start:
             raise unreachable(ref.url, f"{len(data)} bytes came instead of {end - start}")
         return data
@@ -176,7 +179,7 @@ class ObjectStores:
                     raise in_the_way(url, error) from error
             else:
                 bucket = self._bucket(location.bucket)
-                await self._ask(location, obstore.put_async(bucket.store, key, data), len(data))
+                await self._ask(location, lambda: obstore.put_async(bucket.store, key, data), len(data))
 
     async def delete(self, url: str) -> None:
         """One that is not there is fine."""
@@ -186,7 +189,8 @@ class ObjectStores:
             if location.bucket is None:
                 await self._calls.run(f"/{key}", lambda: os.unlink(f"/{key}"), finish=True)  # noqa: PTH108
             else:
-                await self._ask(location, obstore.delete_async(self._bucket(location.bucket).store, key))
+                bucket = self._bucket(location.bucket)
+                await self._ask(location, lambda: obstore.delete_async(bucket.store, key))
 
     async def copy(self, url: str, to_url: str) -> None:
         """Makes an object that never changes known under another name, in the same place: of a local file that is a
@@ -201,8 +205,8 @@ class ObjectStores:
                 path, to_path = Path(f"/{key}"), Path(f"/{to_key}")
                 await self._calls.run(f"/{key}", lambda: link_durably(path, to_path), finish=True)
             else:
-                copying = obstore.copy_async(self._bucket(location.bucket).store, key, to_key)
-                await self._ask(location, copying)
+                bucket = self._bucket(location.bucket)
+                await self._ask(location, lambda: obstore.copy_async(bucket.store, key, to_key))
 
     async def list_all(self, url: str) -> AsyncGenerator[list[ListedObject]]:
         """All that is in a folder and below, hidden or not, some at a time and in no order; nothing of one that is not
@@ -287,7 +291,8 @@ class ObjectStores:
             # Its other overload returns a table of a package that is not installed.
             list_folder = obstore.list_with_delimiter_async  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
             store = self._bucket(location.bucket).store
-            metas: Sequence[ObjectMeta] = (await self._ask(location, list_folder(store, folder or None)))["objects"]
+            listed = await self._ask(location, lambda: list_folder(store, folder or None))
+            metas: Sequence[ObjectMeta] = listed["objects"]
         else:
             metas = await self._below(location, folder)
         skip = len(folder) + 1 if folder else 0
@@ -313,7 +318,7 @@ class ObjectStores:
         # As above, another overload's type is unknown.
         list_all = obstore.list  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
         pages = aiter(list_all(self._bucket(location.bucket).store, folder or None, chunk_size=1000))
-        while (metas := await self._ask(location, anext(pages, None))) is not None:
+        while (metas := await self._ask(location, lambda: anext(pages, None))) is not None:
             yield metas
 
     # One call
@@ -333,24 +338,24 @@ class ObjectStores:
 
     async def _head(self, location: Location) -> ObjectRef:
         assert location.bucket is not None
-        store = self._bucket(location.bucket).store
-        return _ref(location, await self._ask(location, obstore.head_async(store, _key(location))))
+        store, key = self._bucket(location.bucket).store, _key(location)
+        return _ref(location, await self._ask(location, lambda: obstore.head_async(store, key)))
 
-    async def _ask(self, location: Location, request: Awaitable[ResultT], moved_bytes: int = 0) -> ResultT:
-        """One request to a bucket, within the deadline."""
+    async def _ask(self, location: Location, begin: Callable[[], Awaitable[ResultT]], moved_bytes: int = 0) -> ResultT:
+        """One request to a bucket, within the deadline. It begins when it is called, and so not before its turn."""
         assert location.bucket is not None
         allowed_s = self._calls.timeout_s + moved_bytes // SLOWEST_BYTES_PER_S
         timeout = asyncio.timeout(allowed_s)
         try:
             async with timeout, self._bucket(location.bucket).turn:
-                return await request
+                return await begin()
         except TimeoutError:
             if not timeout.expired():
                 raise
             self._calls.timed_out += 1
             raise hangs(location.url, allowed_s) from None
         finally:
-            del request  # else an error would keep it with this frame, and it the connection
+            del begin  # else an error would keep it with this frame, and it the connection
 
     def _bucket(self, name: str) -> "_Bucket":
         bucket = self._buckets.get(name)
