@@ -9,6 +9,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
@@ -155,6 +156,16 @@ def read_range(path: str, start: int, end: int, check: Callable[[os.stat_result]
     finally:
         os.close(descriptor)
     return data
+
+
+def remove(path: str, empty_folders: int) -> None:
+    """The file if it is there, and so many folders above it, as far as nothing is left in them."""
+    with suppress(FileNotFoundError):
+        os.unlink(path)  # noqa: PTH108 - a text, as everything here
+    with suppress(OSError):  # there is something in it
+        for _ in range(empty_folders):
+            path = path.rpartition("/")[0]
+            os.rmdir(path)  # noqa: PTH106
 
 
 def _rest(descriptor: int, data: bytes, start: int, end: int) -> bytes:

@@ -22,7 +22,7 @@ from obstore.store import S3Store
 from quarterdeck.stores.durable_file import link_durably, write_durably
 from quarterdeck.stores.globs import Glob, has_wildcard
 from quarterdeck.stores.limits import MIB
-from quarterdeck.stores.local_files import ENTRIES_MAX, HIDDEN, LocalFile, Walk, read_range
+from quarterdeck.stores.local_files import ENTRIES_MAX, HIDDEN, LocalFile, Walk, read_range, remove
 from quarterdeck.stores.locations import Location, parse_location
 from quarterdeck.stores.object_errors import changed, hangs, in_the_way, nothing_found, told_with, too_many, unreachable
 from quarterdeck.stores.regular_files import check_regular, stat_regular
@@ -181,13 +181,14 @@ class ObjectStores:
                 bucket = self._bucket(location.bucket)
                 await self._ask(location, lambda: obstore.put_async(bucket.store, key, data), len(data))
 
-    async def delete(self, url: str) -> None:
-        """One that is not there is fine."""
+    async def delete(self, url: str, *, empty_folders: int = 0) -> None:
+        """One that is not there is fine. Of a local file also so many folders above it, as far as nothing is left in
+        them; a bucket has none."""
         location = parse_location(url)
         with told_with(url), suppress(FileNotFoundError):
             key = _key(location)
             if location.bucket is None:
-                await self._calls.run(f"/{key}", lambda: os.unlink(f"/{key}"), finish=True)  # noqa: PTH108
+                await self._calls.run(f"/{key}", lambda: remove(f"/{key}", empty_folders), finish=True)
             else:
                 bucket = self._bucket(location.bucket)
                 await self._ask(location, lambda: obstore.delete_async(bucket.store, key))
