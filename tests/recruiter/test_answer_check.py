@@ -130,6 +130,22 @@ def test_an_answer_that_leaves_something_out_does_not(
         check(report, rows, query)
 
 
+def test_more_lines_than_can_begin_in_a_piece_do_not_match() -> None:
+    plan = plan_search(SearchSpec("* | count()", 0, Order.NONE))
+    chunk = Chunk(0, CHUNK.pieces[:1])
+    for count in (100, 101):
+        payloads = RowPayloads()
+        answer = AnswerCheck(plan, chunk, ())
+        for payload in payloads.of([_arrow.RecordBatch.from_pylist([{"n": count, "s0": count}], part_schema(plan))]):
+            answer.rows(payload)
+        report = ChunkReport(100, count, pieces=1)
+        if count == 100:
+            answer.report(report, payloads.sent)
+        else:
+            with pytest.raises(FrameError, match="so many lines cannot begin in 100 bytes"):
+                answer.report(report, payloads.sent)
+
+
 def test_a_report_of_other_rows_than_came_does_not_add_up() -> None:
     with pytest.raises(FrameError, match="and what came is"):
         check(WHOLE, records(2), sent=NOTHING)

@@ -14,7 +14,7 @@ from quarterdeck.recruiter.engine.parts import part_schema
 from quarterdeck.recruiter.engine.plan import Part, Plan
 from quarterdeck.recruiter.frames import FrameError
 from quarterdeck.recruiter.language.ast import Head, Summarize, Tail
-from quarterdeck.recruiter.model import Chunk, ChunkReport, Sent
+from quarterdeck.recruiter.model import Chunk, ChunkReport, FileKind, Sent
 from quarterdeck.recruiter.ports import RecordBatch
 from quarterdeck.recruiter.row_payloads import DIGEST_BYTES, RowsError, Tally, checked_rows
 
@@ -91,6 +91,11 @@ class AnswerCheck:
     def _problem_with_matches(self, matches: int) -> str | None:
         """Nothing is in the rows that did not match; and nothing that matched is missing, as far as rows tell."""
         rows, plan = self._came.sent.rows, self._plan
+        pieces = self._chunk.pieces
+        if all(piece.kind is FileKind.NDJSON for piece in pieces) and matches > self._chunk.size_bytes:
+            return (
+                f"{matches} records are said to match, and so many lines cannot begin in {self._chunk.size_bytes} bytes"
+            )
         match plan.part:
             case Part.RECORDS:
                 told, is_whole = rows, True

@@ -128,7 +128,8 @@ class FrameDecoder:
         self._limit_bytes = limit_bytes
         self._buffer = bytearray()
         """One piece, however small those are that come: a frame may come byte by byte."""
-        self._need_bytes = _HEAD.size
+        self.needs_bytes = _HEAD.size
+        """What the frame that has begun takes when it is whole, or the head of the next."""
 
     @property
     def has_rest(self) -> bool:
@@ -139,10 +140,10 @@ class FrameDecoder:
         """The frames that are whole now; all of them, if it is iterated to its end. Raises `FrameError`."""
         buffer = self._buffer
         buffer += data
-        if len(buffer) < self._need_bytes:
+        if len(buffer) < self.needs_bytes:
             return
         at = 0
-        self._need_bytes = _HEAD.size
+        self.needs_bytes = _HEAD.size
         while len(buffer) - at >= _HEAD.size:
             length, number = _HEAD.unpack_from(buffer, at)
             kind = _kind(number)
@@ -151,7 +152,7 @@ class FrameDecoder:
                 raise FrameError(f"a frame of {length:,} bytes came, and {limit_bytes:,} is the most")
             end = at + _HEAD.size + length
             if end > len(buffer):
-                self._need_bytes = end - at
+                self.needs_bytes = end - at
                 break
             with memoryview(buffer) as view:
                 payload = bytes(view[at + _HEAD.size : end])
