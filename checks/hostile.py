@@ -228,7 +228,7 @@ def _schema(query: str) -> Any:
 
 
 def _records() -> Any:
-    columns = [[1, None, 3], [1, 2, 3], ["a line", None, "é" * 100]]
+    columns = [[1, None, 3], [1, 2, 3], ["a line", "another", "é" * 100]]
     return _pa.record_batch(columns, _schema("*"))
 
 

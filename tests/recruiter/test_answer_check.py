@@ -23,6 +23,7 @@ CHUNK = Chunk(
         Piece("/empty", FileKind.NDJSON, 0, "", 0, 0),
     ),
 )
+COUNT_B, SUM_B = "* | count(b) by a", "* | sum(b) by a"
 WHOLE = ChunkReport(137, 2, (), frozenset(), 4)
 NOTHING = RowPayloads().sent
 
@@ -31,9 +32,12 @@ def records(count: int) -> list[dict[str, Any]]:
     return [{"time_us": None, "pos": number, "line": "x"} for number in range(count)]
 
 
-def counted(*numbers: int, query: str = "* | count() by a") -> list[dict[str, Any]]:
+def counted(*numbers: int, query: str = "* | count() by a", **more: int | None) -> list[dict[str, Any]]:
+    """Rows that stand for so many records; `more` are other columns of all."""
     names = plan_schema(query).names
-    return [dict.fromkeys(names, None) | {"n": number} for number in numbers]
+    there = {"pos": 0, "line": "x", "name": "x"}
+    rows = [{name: there.get(name, number if name == "s0" else None) for name in names} for number in numbers]
+    return [row | {"n": number} | more for row, number in zip(rows, numbers, strict=True)]
 
 
 def plan_schema(query: str) -> Any:
@@ -68,6 +72,10 @@ def damaged(url: str, lines: int = 0) -> FileProblem:
         (WHOLE, records(2), "* | tail 2"),
         (replace(WHOLE, matches=7), counted(3, 4), "* | count() by a"),
         (replace(WHOLE, matches=0), counted(0), "* | count()"),
+        (replace(WHOLE, matches=7), counted(3, 4, query=COUNT_B, s0=2), COUNT_B),
+        (replace(WHOLE, matches=7), counted(3, 4, query=SUM_B, s0_in=2, s0_dn=1), SUM_B),
+        (replace(WHOLE, matches=0), counted(0, query="* | sum(b)"), "* | sum(b)"),
+        (replace(WHOLE, matches=2**63 - 2), counted(2**62 - 1, 2**62 - 1), "* | count() by a"),
         (replace(WHOLE, matches=5), counted(5, 5, 1, query="* | fields"), "* | fields"),
         (replace(WHOLE, matches=9), counted(3, 4, query="* | cut b | uniq"), "* | cut b | uniq"),
     ],
@@ -98,6 +106,20 @@ def test_an_answer_of_a_worker_that_searched_adds_up(
         (WHOLE, counted(1, 1, 1, query="* | uniq"), "* | uniq", "the rows stand for 3 records"),
         (WHOLE, counted(3, query="* | fields"), "* | fields", "the rows stand for 3 records"),
         (WHOLE, counted(3, -1), "* | count() by a", "stands for no number of records"),
+        (WHOLE, [*records(1), records(1)[0] | {"line": None}], "*", "one has no line"),
+        (WHOLE, [*records(1), records(1)[0] | {"pos": None}], "* | head 2", "one has no pos"),
+        (WHOLE, [*records(1), records(1)[0] | {"line": None}], "* | cut a", "one has no line"),
+        (WHOLE, [counted(2, query="* | fields")[0] | {"name": None}], "* | fields", "one has no name"),
+        (WHOLE, [counted(2)[0] | {"n": None}], "* | count() by a", "one has no n"),
+        (WHOLE, counted(2, s0=1), "* | count() by a", "counts fewer records than its group has"),
+        (WHOLE, counted(2, s0=None), "* | count()", "counts fewer records than its group has"),
+        (WHOLE, counted(2, s0=3), "* | count() by a", "counts more records than its group has"),
+        (WHOLE, counted(2, s0=-1), "* | count() by a", "counts fewer records than none"),
+        (WHOLE, counted(2, query=COUNT_B, s0=3), COUNT_B, "counts more records than its group has"),
+        (WHOLE, counted(2, query=SUM_B, s0_in=2, s0_dn=1), SUM_B, "counts more records than its group has"),
+        (WHOLE, counted(2, query=SUM_B, s0_in=2**63 - 1, s0_dn=2**63 - 1), SUM_B, "counts more records"),
+        (WHOLE, counted(2, query=SUM_B, s0_in=3, s0_dn=-1), SUM_B, "counts more records than its group has"),
+        (WHOLE, counted(2**63 - 1, 2**63 - 1, 4), "* | count() by a", "the rows stand for 18446744073709551618"),
         (replace(WHOLE, seen=frozenset({"never"})), records(2), "*", "fields that nobody asked about"),
     ],
 )
@@ -106,6 +128,22 @@ def test_an_answer_that_leaves_something_out_does_not(
 ) -> None:
     with pytest.raises(FrameError, match=why):
         check(report, rows, query)
+
+
+def test_more_lines_than_can_begin_in_a_piece_do_not_match() -> None:
+    plan = plan_search(SearchSpec("* | count()", 0, Order.NONE))
+    chunk = Chunk(0, CHUNK.pieces[:1])
+    for count in (100, 101):
+        payloads = RowPayloads()
+        answer = AnswerCheck(plan, chunk, ())
+        for payload in payloads.of([_arrow.RecordBatch.from_pylist([{"n": count, "s0": count}], part_schema(plan))]):
+            answer.rows(payload)
+        report = ChunkReport(100, count, pieces=1)
+        if count == 100:
+            answer.report(report, payloads.sent)
+        else:
+            with pytest.raises(FrameError, match="so many lines cannot begin in 100 bytes"):
+                answer.report(report, payloads.sent)
 
 
 def test_a_report_of_other_rows_than_came_does_not_add_up() -> None:

@@ -6,6 +6,7 @@ import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -20,7 +21,7 @@ from quarterdeck.http.errors import rendered
 from quarterdeck.recruiter import client as client_module
 from quarterdeck.recruiter.chunk_request import decode_chunk
 from quarterdeck.recruiter.client import HttpRecruiting, HttpRegistry, HttpSearchWorkers
-from quarterdeck.recruiter.frames import RowFrames, encode_error, encode_progress, encode_report
+from quarterdeck.recruiter.frames import FrameKind, RowFrames, encode_error, encode_progress, encode_report
 from quarterdeck.recruiter.model import (
     Chunk,
     ChunkReport,
@@ -423,6 +424,49 @@ def test_the_rows_of_an_answer_may_come_byte_by_byte() -> None:
         await asked.say(b"", more=False)
 
     assert list(search(behave)[0].batches) == [ROWS]
+
+
+def test_of_large_frames_only_a_few_come_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "_LARGE_BYTES", 100)
+    monkeypatch.setattr(client_module, "_LARGE_AT_ONCE", 2)
+    read_large = client_module._Reading._read_large  # pyright: ignore[reportPrivateUsage]
+    coming, most = 0, 0
+
+    async def counted(reading: Any) -> None:
+        nonlocal coming, most
+        coming += 1
+        most = max(most, coming)
+        await read_large(reading)
+        coming -= 1
+
+    monkeypatch.setattr(client_module._Reading, "_read_large", counted)  # pyright: ignore[reportPrivateUsage]
+
+    async def behave(asked: Asked) -> None:
+        await asked.begin()
+        for at in range(0, len(WHOLE), 50):
+            await asked.say(WHOLE[at : at + 50])
+            await asyncio.sleep(0)
+        await asked.say(b"", more=False)
+
+    async def run() -> list[ChunkAnswer]:
+        async with peer(behave) as worker, search_workers() as workers:
+            ask = partial(workers.search, worker.worker, SearchSpec("x", 1), CHUNK)
+            return await asyncio.gather(*(ask(ask_about=(), on_progress=lambda _: None) for _ in range(6)))
+
+    assert [list(answer.batches) for answer in asyncio.run(run())] == [[ROWS]] * 6
+    assert (most, coming) == (2, 0)
+
+
+def test_a_large_frame_that_comes_too_slowly_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "_LARGE_S", 0.05)
+
+    async def behave(asked: Asked) -> None:
+        await asked.begin()
+        await asked.say((64 * 1024**2 - 1).to_bytes(4, "little") + bytes([FrameKind.ROWS]))
+        await asked.wait_gone()
+
+    with pytest.raises(WorkerLostError, match=r"a frame of 67,108,868 bytes did not come within 0\.05 s"):
+        search(behave)
 
 
 REFUSED = QuarterdeckError(ErrorCode.INVALID_ARGUMENT, "bad query", "line 1, column 2", "mend it")

@@ -1,6 +1,7 @@
 """Frames: what is written is read, in whatever pieces it comes, and nothing else is."""
 
 import random
+import tracemalloc
 from typing import Any
 
 import pyarrow  # pyright: ignore[reportMissingTypeStubs]
@@ -114,6 +115,22 @@ def test_buffers_are_compressed() -> None:
 def test_a_frame_that_is_too_long_is_refused_before_it_has_come() -> None:
     with pytest.raises(FrameError, match="a frame of 1,001 bytes came, and 1,000 is the most"):
         list(FrameDecoder(1000).feed(b"\xe9\x03\x00\x00\x02"))
+
+
+def test_a_frame_that_comes_in_crumbs_takes_no_more_memory_than_one_that_comes_at_once() -> None:
+    decoder = FrameDecoder()
+    size_bytes = 200_000
+    assert list(decoder.feed(size_bytes.to_bytes(4, "little") + bytes([FrameKind.ROWS]))) == []
+    tracemalloc.start()
+    try:
+        for at in range(0, size_bytes - 2, 2):
+            assert not list(decoder.feed(b"%02d" % (at % 100)))
+        held_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held_bytes < 2 * size_bytes
+    assert [len(frame.payload) for frame in decoder.feed(b"ab")] == [size_bytes]
+    assert not decoder.has_rest
 
 
 def test_a_kind_that_nobody_knows_is_refused() -> None:

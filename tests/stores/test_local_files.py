@@ -4,8 +4,9 @@ import asyncio
 import errno
 import os
 import socket
-from collections.abc import Awaitable, Callable
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable, Generator, Iterator
+from contextlib import aclosing, contextmanager
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -153,6 +154,66 @@ def test_a_walk_ends_with_an_error_when_there_are_too_many_names(tmp_path: Path)
     assert len(Walk(str(tmp_path), entries_max=5).step() or ()) == 5
     with pytest.raises(QuarterdeckError, match="more than 4 names"):
         Walk(str(tmp_path), entries_max=4).step()
+
+
+def test_of_a_folder_with_very_many_names_no_more_are_listed_than_there_may_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed: list[int] = []
+
+    @contextmanager
+    def scan(_: str) -> Generator[Iterator[None]]:
+        def endless() -> Iterator[None]:
+            for number in count():
+                listed.append(number)
+                yield None
+
+        yield endless()
+
+    monkeypatch.setattr(local_files.os, "scandir", scan)
+    with pytest.raises(QuarterdeckError, match="more than 10 names"):
+        Walk(str(tmp_path), entries_max=10).step()
+    assert len(listed) == 11
+
+
+def test_who_cleans_up_passes_over_what_may_not_be_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (b"a.log", b"_hidden/b.log", b"lost+found/c.log", b"odd-\xff.log"):
+        path = Path(os.fsdecode(bytes(tmp_path) + b"/" + name))
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"data")
+    scandir = os.scandir
+
+    def scan(path: str) -> object:
+        if path.endswith("lost+found"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(local_files.os, "scandir", scan)
+
+    async def listed(folder: Path) -> list[str]:
+        return sorted([each.url async for batch in ObjectStores().list_all(str(folder)) for each in batch])
+
+    assert asyncio.run(listed(tmp_path)) == [str(tmp_path / name) for name in ("_hidden/b.log", "a.log")]
+    error = error_of(lambda: listed(tmp_path / "lost+found"))
+    assert "Permission denied" in error.why
+
+
+def test_a_step_of_a_walk_stays_on_one_mount(tmp_path: Path) -> None:
+    names = ["a/1", "b/mounted/2", "b/mounted/deep/3", "c/4"]
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"")
+    mount = str(tmp_path / "b/mounted")
+    walk, steps = Walk(str(tmp_path), mounts=frozenset({mount})), list[tuple[bool, list[str]]]()
+    while True:
+        is_mounted = walk.at.startswith(mount)
+        files = walk.step()
+        if files is None:
+            break
+        steps.append((is_mounted, [file.path for file in files]))
+    assert sorted(path for _, paths in steps for path in paths) == [str(tmp_path / name) for name in names]
+    for is_mounted, paths in steps:
+        assert all(path.startswith(mount) == is_mounted for path in paths)
 
 
 def test_a_walk_goes_in_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import subprocess
 import sys
 import threading
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.stores import local_files
 from quarterdeck.stores import objects as objects_module
 from quarterdeck.stores.mounts import Mounts
 from quarterdeck.stores.objects import ObjectStores, S3Options
@@ -118,6 +120,33 @@ def test_when_all_threads_of_a_mount_hang_it_is_refused_at_once_and_other_mounts
     asyncio.run(scene())
 
 
+def test_a_walk_into_a_mount_that_hangs_takes_no_threads_of_the_one_above(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hung = Hung(tmp_path, monkeypatch, own_mount=True)
+    scandir = os.scandir
+
+    def scan(path: str) -> object:
+        if path == str(hung.path.parent):
+            hung.entered.release()
+            hung.answers.wait()
+        return scandir(path)
+
+    monkeypatch.setattr(local_files.os, "scandir", scan)
+
+    async def scene() -> None:
+        hung.calls.timeout_s = LONG_S
+        finding = [asyncio.create_task(hung.stores.find(str(tmp_path))) for _ in range(2)]
+        for _ in finding:
+            await asyncio.to_thread(hung.entered.acquire)
+        assert await hung.read(hung.beside) == b"0123"
+        hung.answers.set()
+        for each in finding:
+            assert str(hung.path) in [ref.url for ref in await each]
+
+    asyncio.run(scene())
+
+
 def test_who_never_gets_a_thread_is_told_so_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hung = Hung(tmp_path, monkeypatch, own_mount=True, threads=1)
 
@@ -160,6 +189,28 @@ def test_more_calls_than_threads_are_all_done(tmp_path: Path) -> None:
         return await asyncio.gather(*(stores.read_range(ref, at, at + 1) for at in range(100)))
 
     assert asyncio.run(scene()) == [b"x"] * 100
+
+
+def test_no_call_waits_for_another_while_a_thread_may_begin(tmp_path: Path) -> None:
+    calls = StoreCalls(LONG_S, threads=2)
+    path = str(tmp_path)
+
+    async def scene() -> None:
+        for spent in range(500):
+            await calls.run(path, lambda: None)
+            met = threading.Barrier(2)  # neither ends before both have begun
+            first = asyncio.create_task(calls.run(path, met.wait))
+            await asyncio.sleep(0)
+            for _ in range(spent):
+                pass  # so that the thread is somewhere else each time
+            await asyncio.gather(first, calls.run(path, met.wait))
+
+    interval_s = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        asyncio.run(scene())
+    finally:
+        sys.setswitchinterval(interval_s)
 
 
 def test_who_is_canceled_leaves_at_once_and_a_write_is_waited_for(tmp_path: Path) -> None:
@@ -235,6 +286,34 @@ def test_a_bucket_that_does_not_answer_is_given_up_in_time() -> None:
         await server.wait_closed()
 
     asyncio.run(scene())
+
+
+def test_no_more_requests_to_a_bucket_begin_than_there_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(objects_module, "_BUCKET_CALLS_MAX", 3)
+    begun, most = 0, 0
+
+    def head(_: object, key: str) -> "asyncio.Task[dict[str, object]]":
+        """Under way from now on, as those of the store are, whether somebody awaits it or not."""
+        nonlocal begun, most
+        begun += 1
+        most = max(most, begun)
+        return asyncio.create_task(answer(key))
+
+    async def answer(key: str) -> dict[str, object]:
+        nonlocal begun
+        await asyncio.sleep(0)
+        begun -= 1
+        return {"path": key, "size": 5, "e_tag": '"x"'}
+
+    monkeypatch.setattr(objects_module.obstore, "head_async", head)
+
+    async def scene() -> None:
+        stores = ObjectStores(S3Options("http://127.0.0.1:1", "us-east-1", "a", "hush", allow_http=True))
+        found = await asyncio.gather(*(stores.head(f"s3://lake/{number}") for number in range(12)))
+        assert [ref.size_bytes for ref in found] == [5] * 12
+
+    asyncio.run(scene())
+    assert most == 3
 
 
 ENDS = """

@@ -172,16 +172,17 @@ def remove_import(connection: Connection, tenant: str, import_id: str) -> list[s
     return places
 
 
-def staged_segments(connection: Connection, at_most: int) -> list[tuple[str, str]]:
-    """Segments that are listed where they were staged: the folder of the import, and the place."""
+def staged_segments(connection: Connection, after: int, at_most: int) -> list[tuple[int, str, str]]:
+    """Segments that are listed where they were staged, with a larger number than `after`: the number, the folder of the
+    import, and the place."""
     table = tables.segments
     rows = connection.execute(
-        select(table.c.tenant, table.c.import_id, table.c.url)
-        .where(table.c.url.startswith(places.STAGING_PREFIX, autoescape=True))
+        select(table.c.segment_id, table.c.tenant, table.c.import_id, table.c.url)
+        .where(table.c.segment_id > after, table.c.url.startswith(places.STAGING_PREFIX, autoescape=True))
         .order_by(table.c.segment_id)
         .limit(at_most)
     )
-    return [(places.folder_of(row.tenant, row.import_id), row.url) for row in rows]
+    return [(row.segment_id, places.folder_of(row.tenant, row.import_id), row.url) for row in rows]
 
 
 def mark_published(connection: Connection, staged: Sequence[str]) -> None:

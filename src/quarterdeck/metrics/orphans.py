@@ -10,7 +10,7 @@ Any number of coordinators may do this at once: what is gone already is fine.
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -33,7 +33,8 @@ _REMOVED_MAX: Final = 1000
 """In one round; the rest has time."""
 _PUBLISHED_MAX: Final = 1000
 _LINGER_S: Final = 600.0
-"""How long a staged segment stays that has been published, at least: queries that have begun may read it."""
+"""How long a staged segment stays after it was seen to be published, at least: queries that have begun may read it.
+When it was staged says nothing about that: an import takes hours, or was killed and is published by us."""
 _KINDS: Final = {
     PlaceKind.PUBLISHED: OrphanKind.SEGMENT,
     PlaceKind.STAGED: OrphanKind.PART,
@@ -77,6 +78,8 @@ class OrphanCollector:
         self._linger_s: Final = max(_LINGER_S, 2 * query_timeout_s)
         self._chance: Final = chance
         self._wall_s: Final = wall_s
+        self._published_since: dict[str, float] = {}
+        """Staged segments that the last look found published, and since when they are known to be."""
 
     async def run(self) -> None:
         """For ever. What fails is told, and tried again in the next round."""
@@ -84,53 +87,82 @@ class OrphanCollector:
         while True:
             await asyncio.sleep(wait_s * (0.5 + self._chance()))
             wait_s = _ROUND_S
-            try:
-                await self.publish_left()
-                await self.collect()
-            except QuarterdeckError as error:
-                self._metrics.rounds_failed.inc()
-                _log.warning("orphans in the lake were not looked for", reason=error.message)
-            except Exception:  # noqa: BLE001 - nobody's query depends on it
-                self._metrics.rounds_failed.inc()
-                _log.exception("orphans in the lake were not looked for")
+            for step in (self.publish_left, self.collect):
+                await self._try(step)
+
+    async def _try(self, step: Callable[[], Awaitable[int]]) -> None:
+        try:
+            await step()
+        except QuarterdeckError as error:
+            self._metrics.rounds_failed.inc()
+            _log.warning("the lake was not cleaned up", reason=error.message)
+        except Exception:  # noqa: BLE001 - nobody's query depends on it
+            self._metrics.rounds_failed.inc()
+            _log.exception("the lake was not cleaned up")
 
     async def publish_left(self) -> int:
-        """Publishes what imports have left staged, those that were killed; how many segments."""
-        rows = await self._database.read(lambda connection: staged_segments(connection, _PUBLISHED_MAX))
-        by_folder: dict[str, list[str]] = {}
-        for folder, place in rows:
-            by_folder.setdefault(folder, []).append(place)
-        for folder, staged in by_folder.items():
-            await publish(self._objects, self._lake_url, folder, staged, self._listed)
-            await self._database.run(lambda connection, staged=staged: mark_published(connection, staged))
-        return len(rows)
+        """Publishes what imports have left staged, those that were killed; how many segments. One import that cannot be
+        published keeps no other from it: what is wrong with the first is raised in the end."""
+        published, last, wrong = 0, -1, list[QuarterdeckError]()
+        while rows := await self._database.read(
+            lambda connection, last=last: staged_segments(connection, last, _PUBLISHED_MAX)
+        ):
+            by_folder: dict[str, list[str]] = {}
+            last = rows[-1][0]
+            for _, folder, place in rows:
+                by_folder.setdefault(folder, []).append(place)
+            for folder, staged in by_folder.items():
+                try:
+                    await publish(self._objects, self._lake_url, folder, staged, self._listed)
+                except QuarterdeckError as error:
+                    wrong.append(error)
+                    continue
+                await self._database.run(lambda connection, staged=staged: mark_published(connection, staged))
+                published += len(staged)
+        if wrong:
+            raise wrong[0]
+        return published
 
     async def collect(self) -> int:
-        """One round; how many objects were removed."""
+        """One round; how many objects were removed. One that cannot be removed keeps no other from it: what is wrong
+        with the first is raised in the end."""
         if not self._grace_s:
             return 0
+        published_since: dict[str, float] = {}
         parts: list[_Orphan] = []
         segments: dict[str, list[_Orphan]] = {}
         seen: set[str] = set()
         base = segment_url(self._lake_url, "")
         async for batch in self._objects.list_all(self._lake_url):
-            for orphan in await self._orphans(base, batch, seen):
+            for orphan in await self._orphans(base, batch, seen, published_since):
                 line = parts if orphan.kind is not PlaceKind.PUBLISHED else segments.setdefault(orphan.folder, [])
                 if len(line) < _REMOVED_MAX:
                     line.append(orphan)
         orphans = parts + [orphan for folder in seen for orphan in segments.get(folder, ())]
-        removed = 0
+        self._published_since = published_since
+        removed, wrong = 0, list[QuarterdeckError]()
         for orphan in orphans[:_REMOVED_MAX]:
-            await self._objects.delete(segment_url(self._lake_url, orphan.place))
+            try:
+                await self._objects.delete(
+                    segment_url(self._lake_url, orphan.place), empty_folders=places.folders_of_run(orphan.place)
+                )
+            except QuarterdeckError as error:
+                wrong.append(error)
+                continue
             self._metrics.removed[_KINDS[orphan.kind]].inc()
             self._metrics.removed_bytes.inc(orphan.size_bytes)
             removed += 1
         if removed:
             _log.info("orphans in the lake were removed", objects=removed)
+        if wrong:
+            raise wrong[0]
         return removed
 
-    async def _orphans(self, base: str, batch: Sequence[ListedObject], seen: set[str]) -> list[_Orphan]:
-        """Of some objects those that nobody needs. `seen` gets the folders of tenants that have a listed one."""
+    async def _orphans(
+        self, base: str, batch: Sequence[ListedObject], seen: set[str], published_since: dict[str, float]
+    ) -> list[_Orphan]:
+        """Of some objects those that nobody needs. `seen` gets the folders of tenants that have a listed one,
+        `published_since` the staged ones that are published."""
         now_s = self._wall_s()
         found = [
             (place, kind, each) for each in batch if (kind := places.kind_of(place := each.url.removeprefix(base)))
@@ -144,8 +176,12 @@ class OrphanCollector:
                 if kind is PlaceKind.PUBLISHED:
                     seen.add(place.partition("/")[0])
                 continue
-            grace_s = self._linger_s if kind is PlaceKind.STAGED and final in listed else self._grace_s
-            if now_s - each.modified_s >= grace_s:
+            if kind is PlaceKind.STAGED and final in listed:
+                since_s = published_since[place] = self._published_since.get(place, now_s)
+                is_over = now_s - since_s >= self._linger_s
+            else:
+                is_over = now_s - each.modified_s >= self._grace_s
+            if is_over:
                 orphans.append(_Orphan(place, kind, each.size_bytes))
         return orphans
 

@@ -65,6 +65,11 @@ def published(place: str) -> str | None:
     return None if found is None else found["place"]
 
 
+def folders_of_run(place: str) -> int:
+    """How many folders above it are its run's alone, and of no use when they are empty."""
+    return 3 if place.startswith(STAGING_PREFIX) else 0
+
+
 def kind_of(place: str) -> PlaceKind | None:
     """None: it is not ours."""
     if _PUBLISHED.fullmatch(place):

@@ -22,8 +22,8 @@ Listed = Callable[[Sequence[str]], Awaitable[set[str]]]
 
 async def publish(objects: ObjectStores, lake_url: str, folder: str, staged: Iterable[str], listed: Listed) -> None:
     """Publishes segments of one import that the catalog lists as staged. Earlier versions of it go first, so that
-    nobody finds the same samples twice."""
-    await _remove_earlier(objects, lake_url, folder, listed)
+    nobody finds the same samples twice; and those that were published while somebody replaced them go in the end."""
+    await _remove_unlisted(objects, lake_url, folder, listed)
     left = iter(staged)
 
     async def copy_one_after_the_other() -> None:
@@ -38,9 +38,10 @@ async def publish(objects: ObjectStores, lake_url: str, folder: str, staged: Ite
                 group.create_task(copy_one_after_the_other())
     except ExceptionGroup as errors:
         raise errors.exceptions[0] from errors
+    await _remove_unlisted(objects, lake_url, folder, listed)
 
 
-async def _remove_earlier(objects: ObjectStores, lake_url: str, folder: str, listed: Listed) -> None:
+async def _remove_unlisted(objects: ObjectStores, lake_url: str, folder: str, listed: Listed) -> None:
     """What is published of this import and not listed. It was listed before it was published, and no name is used
     twice: so it will not be listed again. The catalog is read after the lake for that."""
     base = segment_url(lake_url, "")

@@ -9,15 +9,21 @@ from typing import Any, Final
 
 from pyarrow import compute  # pyright: ignore[reportMissingTypeStubs] - it has none
 
+from quarterdeck.recruiter.engine.aggregates import state_counts
 from quarterdeck.recruiter.engine.parts import part_schema
 from quarterdeck.recruiter.engine.plan import Part, Plan
 from quarterdeck.recruiter.frames import FrameError
-from quarterdeck.recruiter.language.ast import Head, Tail
-from quarterdeck.recruiter.model import Chunk, ChunkReport, Sent
+from quarterdeck.recruiter.language.ast import Head, Summarize, Tail
+from quarterdeck.recruiter.model import Chunk, ChunkReport, FileKind, Sent
 from quarterdeck.recruiter.ports import RecordBatch
 from quarterdeck.recruiter.row_payloads import DIGEST_BYTES, RowsError, Tally, checked_rows
 
 _compute: Final[Any] = compute
+
+_ALWAYS_THERE: Final = frozenset({"pos", "line", "name", "n"})
+"""Columns of which no row lacks its value."""
+_ADDED_UP_MAX: Final = 2**37
+"""So many records for each row that a payload has room for are added up without an overflow."""
 
 
 class AnswerCheck:
@@ -55,13 +61,18 @@ class AnswerCheck:
             raise FrameError("the report tells of fields that nobody asked about")
 
     def _count(self, batch: RecordBatch) -> None:
-        if self._plan.part not in (Part.DISTINCT, Part.GROUPS, Part.FIELDS):
+        for name in _ALWAYS_THERE.intersection(batch.schema.names):
+            if batch.column(name).null_count:
+                raise FrameError(f"rows that cannot be read: one has no {name}")
+        if "n" not in batch.schema.names:
             return
         counts = batch.column("n")
         least, most = _compute.min_max(counts).as_py().values()
-        if counts.null_count or least < 0:
+        if least < 0:
             raise FrameError("rows that cannot be read: one stands for no number of records")
-        self._counted += _compute.sum(counts).as_py()
+        if isinstance(self._plan.stage, Summarize):
+            _insist_on_counts(self._plan.stage, batch)
+        self._counted += _compute.sum(counts).as_py() if most <= _ADDED_UP_MAX else sum(counts.to_pylist())
         self._most = max(self._most, most)
 
     def _problem_with_pieces(self, report: ChunkReport) -> str | None:
@@ -80,6 +91,11 @@ class AnswerCheck:
     def _problem_with_matches(self, matches: int) -> str | None:
         """Nothing is in the rows that did not match; and nothing that matched is missing, as far as rows tell."""
         rows, plan = self._came.sent.rows, self._plan
+        pieces = self._chunk.pieces
+        if all(piece.kind is FileKind.NDJSON for piece in pieces) and matches > self._chunk.size_bytes:
+            return (
+                f"{matches} records are said to match, and so many lines cannot begin in {self._chunk.size_bytes} bytes"
+            )
         match plan.part:
             case Part.RECORDS:
                 told, is_whole = rows, True
@@ -96,3 +112,18 @@ class AnswerCheck:
         if told > matches or (is_whole and told < matches and not plan.cuts):
             return f"the rows stand for {told} records, and {matches} are said to match"
         return None
+
+
+def _insist_on_counts(stage: Summarize, batch: RecordBatch) -> None:
+    """An aggregate counts records of its group: all of them, or some of them and never more."""
+    for state in state_counts(stage):
+        left = batch.column("n")
+        for name in state.columns:
+            counted = _compute.fill_null(batch.column(name), 0)
+            if _compute.min(counted).as_py() < 0:
+                raise FrameError("the rows do not add up: an aggregate counts fewer records than none")
+            left = _compute.subtract(left, counted)  # neither is below 0: no overflow
+            if _compute.min(left).as_py() < 0:
+                raise FrameError("the rows do not add up: an aggregate counts more records than its group has")
+        if state.is_of_all and _compute.max(left).as_py() > 0:
+            raise FrameError("the rows do not add up: an aggregate counts fewer records than its group has")

@@ -23,6 +23,7 @@ from quarterdeck.recruiter.chunk_request import RESERVATION_HEADER, encode_chunk
 from quarterdeck.recruiter.engine.plan import plan_search
 from quarterdeck.recruiter.frames import (
     CONTENT_TYPE,
+    Frame,
     FrameDecoder,
     FrameError,
     FrameKind,
@@ -30,7 +31,7 @@ from quarterdeck.recruiter.frames import (
     decode_progress,
     decode_report,
 )
-from quarterdeck.recruiter.model import Chunk, Offer, Recruited, SearchSpec
+from quarterdeck.recruiter.model import Chunk, ChunkReport, Offer, Recruited, SearchSpec
 from quarterdeck.recruiter.ports import (
     ChunkAnswer,
     Registered,
@@ -47,6 +48,12 @@ _CONNECT_S: Final = 5.0
 _ANSWER_S: Final = 10.0
 """Beyond what was agreed on, before a peer counts as silent. Workers give a sign of life every two seconds."""
 _RELEASE_S: Final = 2.0
+_LARGE_BYTES: Final = 8 * MIB
+"""Of a frame. Workers of ours send half of that, except for a single row that is larger."""
+_LARGE_AT_ONCE: Final = 4
+"""Large frames that come at the same time, of all searches: each takes memory until it has come."""
+_LARGE_S: Final = 60.0
+"""In which a large frame has to come when it is its turn: else one that comes slowly would keep others from theirs."""
 _DOCUMENT_BYTES: Final = 16 * MIB
 """More than the longest answer that makes sense."""
 _JSON: Final = {"Content-Type": "application/json"}
@@ -156,6 +163,7 @@ class HttpSearchWorkers(_Peers):
         """`rows` are limits for the answer of each chunk."""
         super().__init__(authorize=authorize, ssl=ssl)
         self._rows = rows or RowLimits()
+        self._large_frames = asyncio.Semaphore(_LARGE_AT_ONCE)
 
     async def search(
         self,
@@ -174,7 +182,8 @@ class HttpSearchWorkers(_Peers):
                 if answer.status != 200:
                     raise _refusal(worker, answer.status, await _whole(answer))
                 check = AnswerCheck(plan_search(spec), chunk, ask_about)
-                return await _read_answer(worker, answer, StoredRows(self._rows, check.rows), check, on_progress)
+                reading = _Reading(worker, answer, StoredRows(self._rows, check.rows), check, on_progress)
+                return await reading.whole(self._large_frames)
             finally:
                 answer.close()
         except UnreachableError as error:
@@ -200,29 +209,66 @@ class HttpSearchWorkers(_Peers):
             raise WorkerNotReachedError(f"{worker.addr!r} is no address: {error}") from error
 
 
-async def _read_answer(
-    worker: Recruited, answer: Answer, rows: StoredRows, check: AnswerCheck, on_progress: Callable[[int], None]
-) -> ChunkAnswer:
-    decoder, report = FrameDecoder(), None
-    while data := await answer.read():
-        for frame in decoder.feed(data):
-            if report is not None:
-                raise FrameError("something came after the report")
-            match frame.kind:
-                case FrameKind.ROWS:
-                    await rows.add(frame.payload)
-                case FrameKind.PROGRESS:
-                    on_progress(decode_progress(frame.payload))
-                case FrameKind.REPORT:
-                    report, sent = decode_report(frame.payload)
-                    check.report(report, sent)
-                case FrameKind.ERROR:
-                    raise _told(worker, decode_error(frame.payload))
-    if report is None:
-        raise WorkerLostError(f"{worker.addr} was lost: its answer ended without a report")
-    if decoder.has_rest:
-        raise FrameError("something came after the report")
-    return ChunkAnswer(rows, report)
+class _Reading:
+    """Of one answer."""
+
+    def __init__(
+        self,
+        worker: Recruited,
+        answer: Answer,
+        rows: StoredRows,
+        check: AnswerCheck,
+        on_progress: Callable[[int], None],
+    ) -> None:
+        self._worker = worker
+        self._answer = answer
+        self._rows = rows
+        self._check = check
+        self._on_progress = on_progress
+        self._decoder = FrameDecoder()
+        self._report: ChunkReport | None = None
+
+    async def whole(self, large_frames: asyncio.Semaphore) -> ChunkAnswer:
+        """While a large frame is not its turn, nothing of it is read, and so the worker is held back."""
+        while await self._read_some():
+            if self._decoder.needs_bytes > _LARGE_BYTES:
+                async with large_frames:
+                    await self._read_large()
+        if self._report is None:
+            raise WorkerLostError(f"{self._worker.addr} was lost: its answer ended without a report")
+        if self._decoder.has_rest:
+            raise FrameError("something came after the report")
+        return ChunkAnswer(self._rows, self._report)
+
+    async def _read_large(self) -> None:
+        needs_bytes = self._decoder.needs_bytes
+        try:
+            async with asyncio.timeout(_LARGE_S):
+                while self._decoder.needs_bytes > _LARGE_BYTES and await self._read_some():
+                    pass
+        except TimeoutError:
+            why = f"a frame of {needs_bytes:,} bytes did not come within {_LARGE_S:g} s"
+            raise WorkerLostError(f"{self._worker.addr} was lost: {why}") from None
+
+    async def _read_some(self) -> bool:
+        data = await self._answer.read()
+        for frame in self._decoder.feed(data) if data else ():
+            await self._take(frame)
+        return bool(data)
+
+    async def _take(self, frame: Frame) -> None:
+        if self._report is not None:
+            raise FrameError("something came after the report")
+        match frame.kind:
+            case FrameKind.ROWS:
+                await self._rows.add(frame.payload)
+            case FrameKind.PROGRESS:
+                self._on_progress(decode_progress(frame.payload))
+            case FrameKind.REPORT:
+                self._report, sent = decode_report(frame.payload)
+                self._check.report(self._report, sent)
+            case FrameKind.ERROR:
+                raise _told(self._worker, decode_error(frame.payload))
 
 
 async def _whole(answer: Answer) -> bytes:

@@ -126,24 +126,24 @@ class FrameDecoder:
 
     def __init__(self, limit_bytes: int = LARGEST_FRAME_BYTES) -> None:
         self._limit_bytes = limit_bytes
-        self._pieces: list[bytes] = []
-        self._have_bytes = 0
-        self._need_bytes = _HEAD.size
+        self._buffer = bytearray()
+        """One piece, however small those are that come: a frame may come byte by byte."""
+        self.needs_bytes = _HEAD.size
+        """What the frame that has begun takes when it is whole, or the head of the next."""
 
     @property
     def has_rest(self) -> bool:
         """Whether a frame has begun that is not whole."""
-        return self._have_bytes > 0
+        return bool(self._buffer)
 
     def feed(self, data: bytes) -> Iterator[Frame]:
         """The frames that are whole now; all of them, if it is iterated to its end. Raises `FrameError`."""
-        self._pieces.append(data)
-        self._have_bytes += len(data)
-        if self._have_bytes < self._need_bytes:  # else every piece of a large frame would be copied again and again
+        buffer = self._buffer
+        buffer += data
+        if len(buffer) < self.needs_bytes:
             return
-        buffer = b"".join(self._pieces)
         at = 0
-        self._need_bytes = _HEAD.size
+        self.needs_bytes = _HEAD.size
         while len(buffer) - at >= _HEAD.size:
             length, number = _HEAD.unpack_from(buffer, at)
             kind = _kind(number)
@@ -152,13 +152,13 @@ class FrameDecoder:
                 raise FrameError(f"a frame of {length:,} bytes came, and {limit_bytes:,} is the most")
             end = at + _HEAD.size + length
             if end > len(buffer):
-                self._need_bytes = end - at
+                self.needs_bytes = end - at
                 break
-            yield Frame(kind, buffer[at + _HEAD.size : end])
+            with memoryview(buffer) as view:
+                payload = bytes(view[at + _HEAD.size : end])
+            yield Frame(kind, payload)
             at = end
-        rest = buffer[at:]
-        self._pieces = [rest] if rest else []
-        self._have_bytes = len(rest)
+        del buffer[:at]
 
 
 _Count = Annotated[int, Field(ge=0, lt=2**63)]

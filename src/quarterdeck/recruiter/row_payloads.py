@@ -11,6 +11,7 @@ It must not know frames.
 """
 
 import struct
+import threading
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, TypeAlias
 
@@ -36,6 +37,10 @@ _TOGETHER_BYTES: Final = 4 * MIB
 _LARGEST_ROW_BYTES: Final = LARGEST_UNPACKED_BYTES // 2
 """Half, because what a reader allows for has to be more than what a writer counts."""
 _LENGTH: Final = struct.Struct("<q")
+_LARGE_BYTES: Final = 128 * 1024
+"""Of a payload that may take tens of megabytes unpacked: LZ4 makes up to 255 bytes of one."""
+_LARGE_TURNS: Final = threading.Semaphore(4)
+"""For those to be unpacked, in all threads: each may take `LARGEST_UNPACKED_BYTES`."""
 
 
 class RowsError(Exception):
@@ -150,6 +155,13 @@ def checked_rows(payload: bytes, schema: Schema) -> list[RecordBatch]:
     """Of a payload that somebody sent, who is to send rows of these columns. Raises `RowsError`, whatever it is."""
     if not is_whole(payload):
         raise RowsError("they are not those that were hashed")
+    if len(payload) <= _LARGE_BYTES:
+        return _checked_or_refused(payload, schema)
+    with _LARGE_TURNS:
+        return _checked_or_refused(payload, schema)
+
+
+def _checked_or_refused(payload: bytes, schema: Schema) -> list[RecordBatch]:
     try:
         return _checked(memoryview(payload)[DIGEST_BYTES:], schema)
     except (_arrow.ArrowException, OSError, MemoryError) as error:  # what is damaged is one of these

@@ -17,8 +17,8 @@ from quarterdeck.recruiter.row_payloads import is_whole, read_rows
 from quarterdeck.stores.limits import MIB
 from quarterdeck.stores.threads import finish_in_thread
 
-_IN_THREAD_BYTES: Final = MIB
-"""Rows beyond this are looked at in a thread: it takes milliseconds."""
+_IN_THREAD_BYTES: Final = 64 * 1024
+"""Rows beyond this are looked at in a thread: unpacked they are up to 255 times as large, and take milliseconds."""
 
 
 class NoRoomError(QuarterdeckError):

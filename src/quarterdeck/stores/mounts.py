@@ -29,9 +29,7 @@ class Mounts:
 
     def of(self, path: str) -> str:
         """The mount point that it is below, `/` if nothing else is known."""
-        if self._clock() >= self._look_again_s:
-            self._look()
-        if path in self._points:
+        if path in self.points():
             return path
         folder = path.rpartition("/")[0]
         found = self._by_folder.get(folder)
@@ -41,6 +39,12 @@ class Mounts:
             if len(self._by_folder) < _REMEMBERED:
                 self._by_folder[folder] = found
         return found
+
+    def points(self) -> frozenset[str]:
+        """All of them but `/`."""
+        if self._clock() >= self._look_again_s:
+            self._look()
+        return self._points
 
     def _look(self) -> None:
         self._look_again_s = self._clock() + _LOOK_AGAIN_S

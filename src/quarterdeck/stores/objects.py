@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Seque
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -21,7 +22,7 @@ from obstore.store import S3Store
 from quarterdeck.stores.durable_file import link_durably, write_durably
 from quarterdeck.stores.globs import Glob, has_wildcard
 from quarterdeck.stores.limits import MIB
-from quarterdeck.stores.local_files import ENTRIES_MAX, HIDDEN, LocalFile, Walk, read_range
+from quarterdeck.stores.local_files import ENTRIES_MAX, HIDDEN, LocalFile, Walk, read_range, remove
 from quarterdeck.stores.locations import Location, parse_location
 from quarterdeck.stores.object_errors import changed, hangs, in_the_way, nothing_found, told_with, too_many, unreachable
 from quarterdeck.stores.regular_files import check_regular, stat_regular
@@ -126,17 +127,18 @@ class ObjectStores:
         options: GetOptions = {"if_match": ref.version} if ref.version.startswith('"') else {}
         read_bytes = 0
         with told_with(ref.url):
-            result = await self._ask(location, obstore.get_async(bucket.store, _key(location), options=options))
+            key = _key(location)
+            result = await self._ask(location, lambda: obstore.get_async(bucket.store, key, options=options))
             if not ref.is_met_by(_ref(location, result.meta)):
                 del result  # else the error would keep it with this frame, and it the connection
                 raise changed(ref.url)
-            chunks = aiter(result.stream(min_chunk_size=chunk_bytes))
+            next_chunk = partial(anext, aiter(result.stream(min_chunk_size=chunk_bytes)), None)
             try:
-                while (chunk := await self._ask(location, anext(chunks, None), chunk_bytes)) is not None:
+                while (chunk := await self._ask(location, next_chunk, chunk_bytes)) is not None:
                     read_bytes += len(chunk)
                     yield chunk
             finally:
-                del chunks, result  # as above
+                del next_chunk, result  # as above
         if read_bytes != ref.size_bytes:
             raise unreachable(ref.url, f"it ended after {read_bytes} of {ref.size_bytes} bytes")
 
@@ -154,11 +156,12 @@ class ObjectStores:
             options["if_match"] = ref.version
         bucket = self._bucket(location.bucket)
         with told_with(ref.url):
-            result = await self._ask(location, obstore.get_async(bucket.store, _key(location), options=options))
+            key = _key(location)
+            result = await self._ask(location, lambda: obstore.get_async(bucket.store, key, options=options))
             if not ref.is_met_by(_ref(location, result.meta)):
                 del result  # else the error would keep it with this frame, and it the connection
                 raise changed(ref.url)
-            data = bytes(await self._ask(location, result.bytes_async(), end - start))
+            data = bytes(await self._ask(location, result.bytes_async, end - start))
         if len(data) != end - start:
             raise unreachable(ref.url, f"{len(data)} bytes came instead of {end - start}")
         return data
@@ -179,17 +182,19 @@ class ObjectStores:
                     raise in_the_way(url, error) from error
             else:
                 bucket = self._bucket(location.bucket)
-                await self._ask(location, obstore.put_async(bucket.store, key, data), len(data))
+                await self._ask(location, lambda: obstore.put_async(bucket.store, key, data), len(data))
 
-    async def delete(self, url: str) -> None:
-        """One that is not there is fine."""
+    async def delete(self, url: str, *, empty_folders: int = 0) -> None:
+        """One that is not there is fine. Of a local file also so many folders above it, as far as nothing is left in
+        them; a bucket has none."""
         location = parse_location(url)
         with told_with(url), suppress(FileNotFoundError):
             key = _key(location)
             if location.bucket is None:
-                await self._calls.run(f"/{key}", lambda: os.unlink(f"/{key}"), finish=True)  # noqa: PTH108
+                await self._calls.run(f"/{key}", lambda: remove(f"/{key}", empty_folders), finish=True)
             else:
-                await self._ask(location, obstore.delete_async(self._bucket(location.bucket).store, key))
+                bucket = self._bucket(location.bucket)
+                await self._ask(location, lambda: obstore.delete_async(bucket.store, key))
 
     async def copy(self, url: str, to_url: str) -> None:
         """Makes an object that never changes known under another name, in the same place: of a local file that is a
@@ -204,19 +209,19 @@ class ObjectStores:
                 path, to_path = Path(f"/{key}"), Path(f"/{to_key}")
                 await self._calls.run(f"/{key}", lambda: link_durably(path, to_path), finish=True)
             else:
-                copying = obstore.copy_async(self._bucket(location.bucket).store, key, to_key)
-                await self._ask(location, copying)
+                bucket = self._bucket(location.bucket)
+                await self._ask(location, lambda: obstore.copy_async(bucket.store, key, to_key))
 
     async def list_all(self, url: str) -> AsyncGenerator[list[ListedObject]]:
         """All that is in a folder and below, hidden or not, some at a time and in no order; nothing of one that is not
-        there."""
+        there. What is below a local folder and may not be looked at, or has a name that is no UTF-8, is passed over."""
         location = parse_location(url)
         with told_with(url):
             if location.bucket is None:
                 folder = f"/{location.key}"
-                walk = Walk(folder, hidden=True)
+                walk = Walk(folder, everything=True, mounts=self._calls.mount_points())
                 with suppress(FileNotFoundError, NotADirectoryError):
-                    while (files := await self._calls.run(folder, walk.step)) is not None:
+                    while (files := await self._calls.run(walk.at, walk.step)) is not None:
                         yield [ListedObject(file.path, file.size_bytes, file.mtime_us / 1e6) for file in files]
             else:
                 async for metas in self._pages(location, location.key):
@@ -270,7 +275,7 @@ class ObjectStores:
         try:
             found = await self._calls.run(path, lambda: os.stat(path))  # noqa: PTH116 - a text, as all paths here
             if stat.S_ISDIR(found.st_mode):
-                return await self._walk(Walk(path, border=border), path)
+                return await self._walk(path, border=border)
             if location.is_folder:
                 return []
             check_regular(path, found)
@@ -287,22 +292,24 @@ class ObjectStores:
         glob = Glob(pattern)
         if location.bucket is None:
             try:
-                return await self._walk(Walk(f"/{folder}", glob, border=border), f"/{folder}")
+                return await self._walk(f"/{folder}", glob, border)
             except (FileNotFoundError, NotADirectoryError):
                 return []
         if fixed == len(segments) - 1 and pattern != "**":
             # Its other overload returns a table of a package that is not installed.
             list_folder = obstore.list_with_delimiter_async  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
             store = self._bucket(location.bucket).store
-            metas: Sequence[ObjectMeta] = (await self._ask(location, list_folder(store, folder or None)))["objects"]
+            listed = await self._ask(location, lambda: list_folder(store, folder or None))
+            metas: Sequence[ObjectMeta] = listed["objects"]
         else:
             metas = await self._below(location, folder)
         skip = len(folder) + 1 if folder else 0
         return [_ref(location, meta) for meta in metas if _is_data(meta) and glob.matches(meta["path"][skip:])]
 
-    async def _walk(self, walk: Walk, folder: str) -> list[ObjectRef]:
+    async def _walk(self, folder: str, glob: Glob | None = None, border: Border | None = None) -> list[ObjectRef]:
+        walk = Walk(folder, glob, mounts=self._calls.mount_points(), border=border)
         found: list[ObjectRef] = []
-        while (files := await self._calls.run(folder, walk.step)) is not None:
+        while (files := await self._calls.run(walk.at, walk.step)) is not None:
             found.extend(_ref_of_file(file) for file in files)
         return found
 
@@ -319,7 +326,7 @@ class ObjectStores:
         # As above, another overload's type is unknown.
         list_all = obstore.list  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
         pages = aiter(list_all(self._bucket(location.bucket).store, folder or None, chunk_size=1000))
-        while (metas := await self._ask(location, anext(pages, None))) is not None:
+        while (metas := await self._ask(location, lambda: anext(pages, None))) is not None:
             yield metas
 
     # One call
@@ -339,24 +346,24 @@ class ObjectStores:
 
     async def _head(self, location: Location) -> ObjectRef:
         assert location.bucket is not None
-        store = self._bucket(location.bucket).store
-        return _ref(location, await self._ask(location, obstore.head_async(store, _key(location))))
+        store, key = self._bucket(location.bucket).store, _key(location)
+        return _ref(location, await self._ask(location, lambda: obstore.head_async(store, key)))
 
-    async def _ask(self, location: Location, request: Awaitable[ResultT], moved_bytes: int = 0) -> ResultT:
-        """One request to a bucket, within the deadline."""
+    async def _ask(self, location: Location, begin: Callable[[], Awaitable[ResultT]], moved_bytes: int = 0) -> ResultT:
+        """One request to a bucket, within the deadline. It begins when it is called, and so not before its turn."""
         assert location.bucket is not None
         allowed_s = self._calls.timeout_s + moved_bytes // SLOWEST_BYTES_PER_S
         timeout = asyncio.timeout(allowed_s)
         try:
             async with timeout, self._bucket(location.bucket).turn:
-                return await request
+                return await begin()
         except TimeoutError:
             if not timeout.expired():
                 raise
             self._calls.timed_out += 1
             raise hangs(location.url, allowed_s) from None
         finally:
-            del request  # else an error would keep it with this frame, and it the connection
+            del begin  # else an error would keep it with this frame, and it the connection
 
     def _bucket(self, name: str) -> "_Bucket":
         bucket = self._buckets.get(name)

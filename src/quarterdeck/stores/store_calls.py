@@ -12,9 +12,9 @@ import asyncio
 import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from queue import Empty, Full, Queue
 from typing import Any, Final, TypeVar
 
 from quarterdeck.core.errors import QuarterdeckError
@@ -66,42 +66,41 @@ class _Call:
 
 
 class _Lane:
-    """The threads of one file system."""
+    """The threads of one file system. One lock guards all of it: who takes a call is not idle in the same moment, so
+    that each call that waits has a thread that is idle or begins, or all there may be are busy."""
 
     def __init__(self, name: str, threads_max: int, clock: Callable[[], float]) -> None:
         self.name: Final = name
         self._threads_max: Final = threads_max
         self._clock: Final = clock
-        self._lock: Final = threading.Lock()
-        self._calls: Final[Queue[_Call | None]] = Queue(_WAITING_MAX)
+        self._changed: Final = threading.Condition()
+        self._waiting: Final[deque[_Call]] = deque()
         self._running: Final[set[_Call]] = set()
         self._threads = 0
         self._idle = 0
         self._closed = False
 
     def submit(self, call: _Call) -> None:
-        with self._lock:
+        with self._changed:
             if len(self._running) >= self._threads_max and len(self._overdue()) >= self._threads_max:
                 raise all_hang(call.path, self.name, len(self._running))
-            try:
-                self._calls.put_nowait(call)
-            except Full:
-                raise too_busy(call.path, self.name, _WAITING_MAX) from None
-            if self._idle < self._calls.qsize() and self._threads < self._threads_max:
-                self._threads += 1
+            if len(self._waiting) >= _WAITING_MAX:
+                raise too_busy(call.path, self.name, _WAITING_MAX)
+            if self._idle <= len(self._waiting) and self._threads < self._threads_max:
                 threading.Thread(target=self._serve, name=f"store {self.name}", daemon=True).start()
+                self._threads += 1
+            self._waiting.append(call)
+            self._changed.notify()
 
     def hanging(self) -> list[_Call]:
-        with self._lock:
+        with self._changed:
             return self._overdue()
 
     def close(self) -> None:
         """Threads end when they have nothing to do."""
-        with self._lock:
+        with self._changed:
             self._closed = True
-            with suppress(Full):
-                for _ in range(self._threads):
-                    self._calls.put_nowait(None)
+            self._changed.notify_all()
 
     def _overdue(self) -> list[_Call]:
         now_s = self._clock()
@@ -109,32 +108,35 @@ class _Lane:
 
     def _serve(self) -> None:
         while (call := self._next()) is not None:
-            if call.is_left:
-                continue
-            with self._lock:
-                call.began_s = self._clock()
-                self._running.add(call)
             try:
                 call.do()
             finally:
-                with self._lock:
+                with self._changed:
                     self._running.discard(call)
             del call  # what it brought is not this thread's to keep
 
     def _next(self) -> _Call | None:
         """None: this thread is not needed any more."""
-        with self._lock:
-            self._idle += 1
-        call: _Call | None = None
-        with suppress(Empty):
-            call = self._calls.get(timeout=_IDLE_S)
-        with self._lock:
-            self._idle -= 1
-            if call is None and not self._closed and not self._calls.empty():
-                call = self._calls.get_nowait()  # it came at the last moment
+        with self._changed:
+            while (call := self._first()) is None and not self._closed:
+                self._idle += 1
+                in_time = self._changed.wait(_IDLE_S)
+                self._idle -= 1
+                if not in_time and not self._waiting:
+                    break
             if call is None:
                 self._threads -= 1
-        return call
+            return call
+
+    def _first(self) -> _Call | None:
+        """It runs from now on. Those that nobody waits for any more are passed over."""
+        while self._waiting:
+            call = self._waiting.popleft()
+            if not call.is_left:
+                call.began_s = self._clock()
+                self._running.add(call)
+                return call
+        return None
 
 
 class StoreCalls:
@@ -182,6 +184,10 @@ class StoreCalls:
         for path in paths:
             groups.setdefault(self._mounts.of(path), {})[path] = None
         return [list(group) for group in groups.values()]
+
+    def mount_points(self) -> frozenset[str]:
+        """Where file systems are mounted, each of which has threads of its own."""
+        return self._mounts.points()
 
     def hanging(self) -> list[tuple[str, float]]:
         """Paths of calls that have not come back in time, and for how many seconds they have been under way, the

@@ -106,12 +106,19 @@ def test_importing_again_deletes_objects_that_nobody_needs_any_more(tmp_path: Pa
 
 
 @pytest.mark.usefixtures("often_full")
-def test_a_file_that_breaks_in_the_middle_leaves_nothing_that_can_be_seen(tmp_path: Path) -> None:
+def test_a_file_that_breaks_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
     with lake_in(tmp_path) as lake:
         parts = [batch(rows(100)) for _ in range(3)]
+        staged = 0
+
+        def look(_: object) -> None:
+            nonlocal staged
+            staged = max(staged, len(parts_in(tmp_path)))
+
         with pytest.raises(SourceError, match="cut off"):
-            import_file(lake, played(tmp_path, *parts, breaks=BROKEN), "default")
-        assert parts_in(tmp_path), "segments had been written"
+            import_file(lake, played(tmp_path, *parts, breaks=BROKEN), "default", on_progress=look)
+        assert staged, "segments had been written"
+        assert not parts_in(tmp_path)
         assert not objects_in(tmp_path)
         assert (universe_of(lake).version, imports_in(lake)) == (0, 0)
         assert not import_file(lake, played(tmp_path, *parts), "default").was_there

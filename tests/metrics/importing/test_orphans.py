@@ -1,6 +1,8 @@
 """What imports leave that were killed: never seen by who looks for Parquet files, published or removed in time."""
 
 import asyncio
+import errno
+import os
 import signal
 import subprocess
 import sys
@@ -15,16 +17,18 @@ import pytest
 from prometheus_client import CollectorRegistry
 from sqlalchemy import Connection
 
-from quarterdeck.core.errors import QuarterdeckError
-from quarterdeck.metrics import places
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.metrics import orphans, places
 from quarterdeck.metrics.catalog import Catalog, remove_import, segment_url
 from quarterdeck.metrics.importing import assembly, importer
 from quarterdeck.metrics.importing.errors import SourceError
 from quarterdeck.metrics.importing.importer import Lake, import_file
 from quarterdeck.metrics.orphans import OrphanCollector
 from quarterdeck.metrics.places import PlaceKind
+from quarterdeck.stores import local_files
 from quarterdeck.stores.database.inline import InlineDatabase
 from quarterdeck.stores.database.opening import open_database
+from quarterdeck.stores.disk_full import DiskFullError
 from quarterdeck.stores.objects import ObjectStores
 from quarterdeck.telemetry.metrics import LakeMetrics, OrphanKind
 from tests.metrics.importing.lakes import (
@@ -67,6 +71,11 @@ class Collecting:
     def collect(self, hours: float = 0.0) -> int:
         self.hours = hours
         return asyncio.run(self.collector.collect())
+
+    def collect_all(self) -> None:
+        """A day later and an hour after that: what was published meanwhile is first seen, and then removed."""
+        self.collect(25.0)
+        self.collect(26.0)
 
     def publish_left(self) -> int:
         return asyncio.run(self.collector.publish_left())
@@ -157,7 +166,7 @@ def test_an_import_that_is_killed_shows_nothing_unlisted_and_loses_nothing_liste
         collecting = Collecting(lake)
         collecting.publish_left()
         assert objects_in(tmp_path) == listed_in(lake)
-        collecting.collect(25.0)
+        collecting.collect_all()
         assert objects_in(tmp_path) == listed_in(lake)
         assert parts_in(tmp_path) == []
         assert (len(stored_in(lake)) == 6) is is_listed
@@ -203,7 +212,7 @@ def test_after_a_kill_the_collector_leaves_what_is_listed_and_nothing_else(
         assert len(objects_in(tmp_path)) <= listed
         collecting = Collecting(lake)
         assert collecting.publish_left() == listed
-        collecting.collect(25.0)
+        collecting.collect_all()
         assert parts_in(tmp_path) == []
         assert objects_in(tmp_path) == listed_in(lake)
         assert len(stored_in(lake)) == listed
@@ -250,7 +259,143 @@ def test_an_import_that_takes_longer_than_half_of_the_grace_time_fails_and_names
         assert universe_of(lake).segments == ()
 
 
+def test_an_import_that_slept_longer_than_half_of_the_grace_time_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with lake_in(tmp_path) as made:
+        lake = Lake(made.database, made.objects, made.url, orphan_grace_s=100.0)
+        now, real = [0.0], time.time
+        monkeypatch.setattr(importer.time, "time", lambda: real() + now[0])  # the other clock stands still meanwhile
+
+        def sleep(progress: importer.Progress) -> None:
+            now[0] = 60.0 if progress.step == "writing" else now[0]
+
+        with pytest.raises(SourceError, match="orphan_grace_s"):
+            import_file(lake, played(tmp_path, batch(rows(100))), "default", on_progress=sleep)
+        assert universe_of(lake).segments == ()
+
+
+def files_in(lake: Lake) -> list[Path]:
+    """Files and folders."""
+    return sorted(Path(lake.url).rglob("*"))
+
+
+def test_an_import_that_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with lake_in(tmp_path) as lake:
+        put_one = ObjectStores.put
+        left = [2]
+
+        async def put_two(stores: ObjectStores, url: str, data: bytes) -> None:
+            left[0] -= 1
+            if left[0] < 0:
+                raise DiskFullError(ErrorCode.RESOURCE_EXHAUSTED, f"{url} could not be written", "no room", "")
+            await put_one(stores, url, data)
+
+        monkeypatch.setattr(ObjectStores, "put", put_two)
+        with pytest.raises(DiskFullError):
+            import_file(lake, played(tmp_path, batch(rows(100))), "default")
+        assert left[0] < 0
+        assert [path for path in files_in(lake) if path.name != "_staging"] == []
+
+
+def test_who_imports_what_somebody_else_has_imported_meanwhile_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with lake_in(tmp_path) as lake:
+        source = played(tmp_path, batch(rows(100)))
+        import_file(lake, source, "default")
+        before = files_in(lake)
+
+        def nothing(*_: object) -> None:
+            """As it was when somebody looked."""
+
+        monkeypatch.setattr(importer, "find_import", nothing)
+        assert import_file(lake, source, "default").was_there
+        assert files_in(lake) == before
+
+
+def test_when_an_import_is_replaced_while_it_is_published_only_the_new_one_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with lake_in(tmp_path) as lake:
+        source = played(tmp_path, batch(rows(100)))
+        copy, began = ObjectStores.copy, list[str]()
+
+        def replace() -> int:
+            with closing(open_database(tmp_path / "lake" / "catalog.db")) as database:
+                return import_file(Lake(database, ObjectStores(), lake.url), source, "default", again=True).segments
+
+        async def copy_late(stores: ObjectStores, url: str, to_url: str) -> None:
+            began.append(url)
+            if len(began) == 1:
+                assert _in_thread(replace)
+            await copy(stores, url, to_url)
+
+        monkeypatch.setattr(ObjectStores, "copy", copy_late)
+        import_file(lake, source, "default")
+        assert len(began) > 1
+        assert objects_in(tmp_path) == listed_in(lake)
+        assert samples_shown_in(tmp_path) == 100
+
+
 # The collector
+
+
+def test_what_was_staged_long_before_it_was_published_stays_for_queries_that_have_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with lake_in(tmp_path) as lake:
+        with monkeypatch.context() as patch:
+            patch.setattr(importer, "publish", die)
+            with pytest.raises(Killed):
+                import_file(lake, played(tmp_path, batch(rows(100))), "default")
+        reading = listed_in(lake)
+        collecting = Collecting(lake)
+        assert collecting.publish_left() == len(reading) > 1
+        assert collecting.collect(5.0) == 0
+        assert all(path.exists() for path in reading)
+        assert collecting.collect(5.1) == 0
+        assert collecting.collect(6.0) == len(reading)
+        assert [path for path in files_in(lake) if "_staging" in str(path)] == [Path(lake.url) / "_staging"]
+
+
+def test_one_import_that_cannot_be_published_keeps_no_other_from_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(orphans, "_PUBLISHED_MAX", 2)
+    with lake_in(tmp_path) as lake:
+        lost: list[Path] = []
+        for content in "ab":
+            with monkeypatch.context() as patch:
+                patch.setattr(importer, "publish", die)
+                with pytest.raises(Killed):
+                    import_file(lake, played(tmp_path, batch(rows(100)), content=content), "default")
+            lost = lost or listed_in(lake)
+        for path in lost:
+            path.unlink()
+        collecting = Collecting(lake)
+        with pytest.raises(QuarterdeckError, match="was not found"):
+            collecting.publish_left()
+        assert len(objects_in(tmp_path)) == len(listed_in(lake)) - len(lost) > 0
+        assert set(listed_in(lake)) == {*lost, *objects_in(tmp_path)}
+
+
+def test_one_orphan_that_cannot_be_removed_keeps_no_other_from_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with lake_in(tmp_path) as lake:
+        stays, goes = put(tmp_path, OURS[2]), put(tmp_path, OURS[3])
+        unlink = os.unlink
+
+        def refuse(path: str) -> None:
+            if path == str(stays):
+                raise PermissionError(errno.EACCES, "Permission denied", path)
+            unlink(path)
+
+        monkeypatch.setattr(local_files.os, "unlink", refuse)
+        with pytest.raises(QuarterdeckError, match="Permission denied"):
+            Collecting(lake).collect(25.0)
+        assert (stays.exists(), goes.exists()) == (True, False)
 
 
 def put(folder: Path, place: str, data: bytes = b"data") -> Path:
@@ -372,6 +517,7 @@ def test_a_bucket_is_published_and_collected_alike(s3_server: S3Server, tmp_path
         found = asyncio.run(lake.objects.find(f"{lake.url}/**/*.parquet"))
         assert [ref.url for ref in found] == listed
         collecting = Collecting(lake)
+        assert collecting.collect() == 0
         assert collecting.collect(1.0) == len(listed)
         assert collecting.collect(25.0) == 1
         left = asyncio.run(lake.objects.find(f"{lake.url}/**"))

@@ -1,15 +1,16 @@
 """`Importer`: a file's samples become segments in the lake and rows in the catalog, all of them or none.
 
 Segments are staged first; the catalog learns of them in one transaction at the end; then they are published where
-people look for them (`publishing`). An import that breaks off leaves staged objects that nobody refers to, and that
-coordinators remove (`orphans`), or listed ones that they publish. The same content with the same options is imported
-once.
+people look for them (`publishing`). An import that fails removes what it has staged. One that is killed leaves staged
+objects that nobody refers to, and that coordinators remove (`orphans`), or listed ones that they publish. The same
+content with the same options is imported once.
 """
 
 import asyncio
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Final
 
 import xxhash
 
+from quarterdeck.core.errors import QuarterdeckError
 from quarterdeck.metrics.catalog import (
     ImportRecord,
     NewSegment,
@@ -30,7 +32,7 @@ from quarterdeck.metrics.catalog import (
 from quarterdeck.metrics.importing.assembly import Assembly, Piece
 from quarterdeck.metrics.importing.batches import MetricMetadata, SampleReader
 from quarterdeck.metrics.importing.errors import SourceError, told_with
-from quarterdeck.metrics.places import folder_of, place_of, staged
+from quarterdeck.metrics.places import folder_of, folders_of_run, place_of, staged
 from quarterdeck.metrics.publishing import publish
 from quarterdeck.metrics.segments.file import CHECKSUM_PREFIX, checksum_of
 from quarterdeck.metrics.segments.label_index import LabelIndex
@@ -131,8 +133,26 @@ class _Import:
         self._folder = folder_of(tenant, import_id)
         self._run = token_hex(4)
         self._began_s = time.monotonic()
+        self._began_wall_s = time.time()
 
     async def run(self, again: bool) -> Imported:
+        try:
+            record, metadata = await self._stage()
+        except (Exception, asyncio.CancelledError):
+            await self._remove_staged()
+            raise
+        segments = tuple(self._segments)
+        recorded = self._lake.database.run(
+            lambda connection: record_import(connection, record, segments, metadata, replace=again)
+        )
+        if recorded.was_there:
+            await self._remove_staged()
+            return Imported(recorded.record, 0, 0, 0, was_there=True)
+        await self._publish([segment.place for segment in segments])
+        size_bytes = sum(segment.size_bytes for segment in segments)
+        return Imported(record, len(segments), size_bytes, self._assembly.duplicates, was_there=False)
+
+    async def _stage(self) -> tuple[ImportRecord, dict[str, MetricMetadata]]:
         reader = self._source.open()
         for batch in reader.batches():
             self._assembly.add(batch)
@@ -151,17 +171,17 @@ class _Import:
             self._assembly.series,
             time.time_ns() // 1_000_000,
         )
-        metadata: dict[str, MetricMetadata] = dict(reader.metadata)
-        segments = tuple(self._segments)
+        metadata = dict(reader.metadata)
         self._check_time()
-        recorded = self._lake.database.run(
-            lambda connection: record_import(connection, record, segments, metadata, replace=again)
-        )
-        if recorded.was_there:
-            return Imported(recorded.record, 0, 0, 0, was_there=True)
-        await self._publish([segment.place for segment in segments])
-        size_bytes = sum(segment.size_bytes for segment in segments)
-        return Imported(record, len(segments), size_bytes, self._assembly.duplicates, was_there=False)
+        return record, metadata
+
+    async def _remove_staged(self) -> None:
+        """What the catalog was not told of: else imports that fail again and again fill the disk. What cannot be
+        removed is left to the coordinators."""
+        with suppress(QuarterdeckError):
+            for segment in self._segments:
+                url = segment_url(self._lake.url, segment.place)
+                await self._lake.objects.delete(url, empty_folders=folders_of_run(segment.place))
 
     async def _publish(self, places: Sequence[str]) -> None:
         database = self._lake.database
@@ -173,9 +193,11 @@ class _Import:
         database.run(lambda connection: mark_published(connection, places))
 
     def _check_time(self) -> None:
-        """Half of the grace time, so that clocks may differ: what was staged first is still there then."""
+        """Half of the grace time, so that clocks may differ: what was staged first is still there then. By the clock
+        on the wall too, by which files grow old: the other one stands still while the machine sleeps."""
         limit_s = self._lake.orphan_grace_s / 2
-        if limit_s and time.monotonic() - self._began_s > limit_s:
+        taken_s = max(time.monotonic() - self._began_s, time.time() - self._began_wall_s)
+        if limit_s and taken_s > limit_s:
             raise SourceError(
                 f"{_shown(self._source.path)} was not imported",
                 f"it took longer than half of orphan_grace_s, {limit_s:g} s; what it has written may be removed soon",

@@ -7,7 +7,7 @@ other numbers and of texts.
 Groups are ordered by their values: numbers, those in texts included, then texts, then what is absent.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, assert_never
 
@@ -85,6 +85,30 @@ def state_columns(stage: Summarize) -> dict[str, ArrowType]:
     """The columns of states."""
     columns = dict.fromkeys(_keys(stage), _arrow.string())
     return columns | {"n": _COUNT} | {state.name: state.type for state in _states(stage)}
+
+
+@dataclass(frozen=True, slots=True)
+class StateCounts:
+    """What the state of an aggregate says about how many records of its group it is made of."""
+
+    columns: tuple[str, ...]
+    """To be added up; one that is NULL counts none."""
+    is_of_all: bool
+    """Whether it is all records of the group; else it may be any number of them."""
+
+
+def state_counts(stage: Summarize) -> Iterator[StateCounts]:
+    """Of the aggregates that keep such a count."""
+    for number, aggregate in enumerate(stage.aggregates):
+        match aggregate.op:
+            case AggregateOp.COUNT:
+                yield StateCounts((f"s{number}",), is_of_all=aggregate.argument is None)
+            case AggregateOp.SUM | AggregateOp.AVG:
+                yield StateCounts((f"s{number}_in", f"s{number}_dn"), is_of_all=False)
+            case AggregateOp.MIN | AggregateOp.MAX:
+                pass
+            case _:
+                assert_never(aggregate.op)
 
 
 def group_lines(stage: Summarize, states: Sql, parameters: Parameters) -> tuple[Sql, list[OrderKey]]:
