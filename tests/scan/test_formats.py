@@ -208,6 +208,37 @@ def test_many_columns_are_no_problem() -> None:
     assert len(row) == 1500
 
 
+@pytest.mark.parametrize("values, told", TYPES)
+def test_a_part_of_a_batch_has_its_own_rows(values: Any, told: list[Any]) -> None:
+    read = read_json(written(Format.NDJSON, batch(v=_pa.concat_arrays([values, values]).slice(1, len(values)))))
+    assert [row["v"] for row in read] == [*told[1:], told[0]]
+
+
+def nested_lists(inner: Any, depth: int) -> Any:
+    for _ in range(depth):
+        inner = _pa.ListArray.from_arrays([0, 1], inner)
+    return inner
+
+
+def nested_structs(inner: Any, depth: int) -> Any:
+    for _ in range(depth):
+        inner = _pa.StructArray.from_arrays([inner, inner], ["a", "b"])
+    return inner
+
+
+@pytest.mark.parametrize("value", [1.5, math.nan])
+def test_how_deep_a_value_stands_costs_no_more_than_its_size(value: float) -> None:
+    """With SQL that says how to tell each NaN, 40 lists would take DuckDB years, and 2,048 fields minutes."""
+    said = "NaN" if math.isnan(value) else value
+    (row,) = read_json(written(Format.NDJSON, batch(v=nested_lists(_pa.array([value]), 40))))
+    assert str(row["v"]) == "[" * 40 + repr(said) + "]" * 40
+    data = written(Format.NDJSON, batch(v=nested_structs(_pa.array([value]), 11)))
+    assert data.count(b"NaN" if math.isnan(value) else b"1.5") == 2048
+    entries = nested_lists(_pa.array([[("k", value)]], _pa.map_(_pa.string(), _pa.float64())), 20)
+    (row,) = read_json(written(Format.NDJSON, batch(v=entries)))
+    assert str({"k": said}) in str(row["v"])
+
+
 JSON = st.recursive(
     st.none() | st.floats() | st.text(st.characters(codec="utf-8"), max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.fixed_dictionaries({"a": inner, "b'": inner}),
