@@ -241,6 +241,15 @@ def test_a_process_that_keeps_much_memory_is_replaced(scanner: ContainedScanner)
         scanner.close()
 
 
+def test_an_error_that_quotes_a_huge_value_is_cut(scanner: ContainedScanner) -> None:
+    """It is logged, and travels: 100 MB of it cost every worker that ran it seconds, and its session."""
+    with pytest.raises(QuarterdeckError, match="Invalid Input Error: xxx") as caught:
+        rows_of(scanner, "SELECT error(repeat('x', 10000000))")
+    assert caught.value.code is ErrorCode.WORK_FAILED
+    assert len(caught.value.message) < 5_000
+    check_that_it_works(scanner)
+
+
 # What a process has, and how it ends
 
 

@@ -27,6 +27,8 @@ from quarterdeck.stores.parquet_cache import ParquetCache
 _arrow: Any = pyarrow
 _OPENED: Final = 0.5
 """The progress of a scan whose files are all here: how long it still takes nobody knows."""
+_NAMED: Final = 5
+"""Columns that an error names."""
 
 
 class ScanExecutor:
@@ -128,6 +130,6 @@ def _check_names(names: Sequence[str]) -> None:
         raise QuarterdeckError(
             ErrorCode.WORK_FAILED,
             "the result was not written",
-            f"more than one of its columns is called {', '.join(twice)}",
+            f"more than one of its columns is called {', '.join(twice[:_NAMED])}{', ...' if twice[_NAMED:] else ''}",
             "give them different names with AS",
         )
