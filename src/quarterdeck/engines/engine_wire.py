@@ -20,6 +20,7 @@ from typing import Any, Final, TypeAlias
 import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.engines.result_shape import check_shape
 from quarterdeck.engines.scan_file import ScanFile
 
 _arrow: Any = pyarrow
@@ -129,9 +130,11 @@ def encode_schema(schema: Schema) -> Any:
 
 def decode_schema(payload: Any) -> Schema:
     try:
-        return _arrow.ipc.read_schema(payload)
-    except (_arrow.ArrowException, OSError) as error:
+        schema = _arrow.ipc.read_schema(payload)
+        check_shape(schema)
+    except (_arrow.ArrowException, OSError, QuarterdeckError) as error:
         raise BrokenAnswerError(str(error)) from error
+    return schema
 
 
 def encode_batch(batch: RecordBatch) -> Any:
