@@ -28,6 +28,7 @@ from quarterdeck.crew.executors import Executors
 from quarterdeck.crew.ports import ExecutionFailedError
 from quarterdeck.engines.contained_scan import ContainedScanner
 from quarterdeck.engines.limits import EngineLimits
+from quarterdeck.scan import executor
 from quarterdeck.scan.executor import ScanExecutor
 from quarterdeck.scan.model import ScanTask, encode_task
 from quarterdeck.stores.disk import DiskBudget, DiskLimits, Owner
@@ -245,6 +246,19 @@ def test_a_scan_that_cannot_succeed_says_why_and_leaves_nothing(
         assert not error.retryable
         assert why in error.message
         worker.check_that_nothing_is_left()
+
+    play(worker, scene)
+
+
+def test_a_row_has_a_limit_and_many_rows_together_do_not(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executor, "MAX_ROW_BYTES", 10_000)
+
+    async def scene() -> None:
+        error = await failure_of(worker.scan("SELECT repeat('x', 1250 * range::INT) AS s FROM range(9)"))
+        assert error.code == ErrorCode.WORK_FAILED
+        assert "a row has 10,00" in error.message
+        assert "may have 10,000" in error.message
+        assert (await worker.scan("SELECT repeat('x', 9000) AS s FROM range(9)")).row_count == 9
 
     play(worker, scene)
 

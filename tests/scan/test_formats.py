@@ -239,6 +239,28 @@ def test_how_deep_a_value_stands_costs_no_more_than_its_size(value: float) -> No
     assert str({"k": said}) in str(row["v"])
 
 
+@pytest.mark.parametrize("form", Format)
+def test_large_batches_are_told_a_few_megabytes_at_a_time(form: Format) -> None:
+    texts = ["\x01" * 3_000_000, "b", "c" * 3_000_000, "d" * 10_000_000, *("e" * 1_000 for _ in range(5_000))]
+    writer = make_writer(form)
+    parts = list(rendered(writer, iter([batch(n=list(range(len(texts))), s=texts)])))
+    assert max(map(len, parts)) <= 4 * 1024 * 1024
+    data = b"".join([*parts, writer.finish()])
+    writer.close()
+    match form:
+        case Format.ARROW:
+            assert read_arrow(data).column("s").to_pylist() == texts
+        case Format.NDJSON:
+            assert [(row["n"], row["s"]) for row in read_json(data)] == list(enumerate(texts))
+        case Format.CSV:
+            assert data.count(b"e" * 1_000) == 5_000
+
+
+def test_a_part_of_structs_within_structs_is_told() -> None:
+    values = [{"a": {"b": number, "c": "x" * 1_000}} for number in range(6_000)]
+    assert [row["v"] for row in read_json(written(Format.NDJSON, batch(v=values)))] == values
+
+
 JSON = st.recursive(
     st.none() | st.floats() | st.text(st.characters(codec="utf-8"), max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.fixed_dictionaries({"a": inner, "b'": inner}),

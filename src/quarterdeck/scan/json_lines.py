@@ -47,7 +47,7 @@ class JsonLines:
         # Names of ours: DuckDB takes `a` and `A` for one name, and a column may be called like the table.
         columns = [f"c{number}" for number in range(batch.num_columns)]
         try:
-            rows = _arrow.Table.from_arrays(self._tellable(batch.columns), names=columns)
+            rows = _arrow.Table.from_arrays(self._tellable(_of_its_own(batch).columns), names=columns)
             lines = self._asked(_select(batch, columns), rows)
         except _engine.Error as error:
             raise QuarterdeckError(
@@ -96,6 +96,18 @@ class JsonLines:
         if self._database is None:
             self._database = _engine.connect(":memory:", config=_CONFIG)
         return self._database
+
+
+def _of_its_own(batch: Batch) -> Batch:
+    """The same rows in memory of their own, if they are a part of others: DuckDB does not read such a part of structs
+    within structs."""
+    if not any(column.offset for column in batch.columns):
+        return batch
+    sink = _arrow.BufferOutputStream()
+    with _arrow.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    with _arrow.ipc.open_stream(sink.getvalue()) as reader:
+        return reader.read_next_batch()
 
 
 def _select(batch: Batch, columns: list[str]) -> str:
