@@ -175,6 +175,18 @@ def test_an_error_keeps_its_code_its_message_and_whether_retrying_helps(error: Q
     play(Kind(fail), scene)
 
 
+def test_an_error_that_quotes_everything_is_cut() -> None:
+    def fail(execution: Execution) -> Artifact:
+        raise QuarterdeckError(ErrorCode.WORK_FAILED, "it failed", "x" * 1_000_000, "quote less")
+
+    async def scene(executors: Executors) -> None:
+        with pytest.raises(ExecutionFailedError) as caught:
+            await begin(executors)
+        assert len(caught.value.error.message) == 4_000
+
+    play(Kind(fail), scene)
+
+
 def test_an_error_that_nobody_meant_to_raise_is_passed_on_as_it_is() -> None:
     def fail(execution: Execution) -> Artifact:
         raise ZeroDivisionError

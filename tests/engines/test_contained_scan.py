@@ -1,8 +1,10 @@
 """What an engine's process does costs the query that made it do so, and nobody else."""
 
+import copy
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -17,6 +19,8 @@ from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.crew.cancel import CancelToken, WorkCanceledError
 from quarterdeck.engines.contained_scan import ContainedScanner
 from quarterdeck.engines.engine_died import EngineDiedError
+from quarterdeck.engines.engine_host import HostConfig
+from quarterdeck.engines.engine_process import EngineProcesses
 from quarterdeck.engines.limits import EngineLimits
 from tests.engines import odd_engine
 from tests.engines.lake import rows_of, write_parquet
@@ -102,6 +106,7 @@ def test_a_crash_costs_its_query_and_nobody_else(scanner: ContainedScanner, sql:
         check_that_it_works(scanner)
     assert caught.value.code is ErrorCode.UNAVAILABLE
     assert caught.value.retryable
+    assert caught.value.ended_its_engine
     assert f"the engine process {how}" in caught.value.message
     assert "while it ran this query" in caught.value.message
 
@@ -139,6 +144,43 @@ def test_the_host_may_die_too(scanner: ContainedScanner) -> None:
     for pid in children:
         wait_until(lambda pid=pid: not is_running(pid))
     check_that_it_works(scanner)
+
+
+def test_a_query_whose_engine_went_with_the_host_is_not_to_blame(scanner: ContainedScanner) -> None:
+    def read() -> None:
+        with scanner.scan(ENDLESS_ROWS, (), CancelToken()) as rows:
+            host = scanner.host_pid
+            assert host is not None
+            os.kill(host, signal.SIGKILL)
+            list(rows)
+
+    with pytest.raises(EngineDiedError, match="ended with the one that starts engines") as caught:
+        read()
+    assert caught.value.retryable
+    assert not caught.value.ended_its_engine
+    assert copy.copy(caught.value).ended_its_engine is False
+    check_that_it_works(scanner)
+
+
+def test_a_host_that_ends_in_the_moment_of_an_order_is_replaced() -> None:
+    """It takes no order any more, and has not yet ended for whoever looks."""
+    config = HostConfig(odd_engine.ENGINE, LIMITS, 1024 * MIB)
+    processes = EngineProcesses(config, memory_bytes=1024 * MIB, patience_s=1)
+    try:
+        processes.start().end()
+        before = processes.host_pid
+        control = processes._control  # pyright: ignore[reportPrivateUsage] - no other way is sure to hit the moment
+        assert before is not None
+        assert control is not None
+        os.kill(before, signal.SIGSTOP)
+        control.shutdown(socket.SHUT_RDWR)
+        resumed = threading.Timer(0.05, os.kill, (before, signal.SIGCONT))
+        resumed.start()
+        processes.start().end()
+        resumed.join()
+        assert processes.host_pid != before
+    finally:
+        processes.close()
 
 
 def test_an_engine_that_cannot_be_loaded_is_told(capfd: pytest.CaptureFixture[str]) -> None:
@@ -239,6 +281,15 @@ def test_a_process_that_keeps_much_memory_is_replaced(scanner: ContainedScanner)
         assert scanner.processes != [before]
     finally:
         scanner.close()
+
+
+def test_an_error_that_quotes_a_huge_value_is_cut(scanner: ContainedScanner) -> None:
+    """It is logged, and travels: 100 MB of it cost every worker that ran it seconds, and its session."""
+    with pytest.raises(QuarterdeckError, match="Invalid Input Error: xxx") as caught:
+        rows_of(scanner, "SELECT error(repeat('x', 10000000))")
+    assert caught.value.code is ErrorCode.WORK_FAILED
+    assert len(caught.value.message) < 5_000
+    check_that_it_works(scanner)
 
 
 # What a process has, and how it ends

@@ -119,6 +119,8 @@ def test_queries_run_side_by_side(scanner: Scanner, tmp_path: Path) -> None:
         ("SELECT nonsense(v) FROM files", "nonsense does not exist"),
         ("SELECT CAST(name AS DATE) FROM files", "Conversion Error"),
         ("SELECT error('oh no') FROM files", "oh no"),
+        ("SELECT x'\N{LATIN SMALL LETTER E WITH ACUTE}'", "contains a non-hexadecimal character"),
+        ("SELECT b'\N{EURO SIGN}'", "contains a non-binary character"),
     ],
 )
 def test_what_is_wrong_with_the_sql_is_said_in_one_line(scanner: Scanner, tmp_path: Path, sql: str, why: str) -> None:

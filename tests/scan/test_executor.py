@@ -28,6 +28,7 @@ from quarterdeck.crew.executors import Executors
 from quarterdeck.crew.ports import ExecutionFailedError
 from quarterdeck.engines.contained_scan import ContainedScanner
 from quarterdeck.engines.limits import EngineLimits
+from quarterdeck.scan import executor
 from quarterdeck.scan.executor import ScanExecutor
 from quarterdeck.scan.model import ScanTask, encode_task
 from quarterdeck.stores.disk import DiskBudget, DiskLimits, Owner
@@ -224,6 +225,12 @@ def test_progress_rises_from_the_files_to_the_rows(worker: Worker) -> None:
         ("SELECT nothing FROM files", {}, ErrorCode.WORK_FAILED, '"nothing" not found'),
         ("COPY files TO 'a.csv'", {}, ErrorCode.WORK_FAILED, "kind COPY"),
         ("SELECT v, ts AS v FROM files", {}, ErrorCode.WORK_FAILED, "more than one of its columns is called v"),
+        (
+            "SELECT 1 AS a, 1 AS b, 1 AS c, 1 AS d, 1 AS e, 1 AS f, 1 AS a, 1 AS b, 1 AS c, 1 AS d, 1 AS e, 1 AS f",
+            {},
+            ErrorCode.WORK_FAILED,
+            "more than one of its columns is called a, b, c, d, e, ...",
+        ),
         ("SELECT INTERVAL 1 DAY AS i", {}, ErrorCode.WORK_FAILED, "Parquet has no such type"),
         ("SELECT v FROM files", {"ts_column": "ts"}, ErrorCode.INVALID_ARGUMENT, "no column 'ts'"),
         ("SELECT v FROM files", {"max_rows": 2999}, ErrorCode.RESOURCE_EXHAUSTED, "more than the 2999 rows"),
@@ -239,6 +246,19 @@ def test_a_scan_that_cannot_succeed_says_why_and_leaves_nothing(
         assert not error.retryable
         assert why in error.message
         worker.check_that_nothing_is_left()
+
+    play(worker, scene)
+
+
+def test_a_row_has_a_limit_and_many_rows_together_do_not(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executor, "MAX_ROW_BYTES", 10_000)
+
+    async def scene() -> None:
+        error = await failure_of(worker.scan("SELECT repeat('x', 1250 * range::INT) AS s FROM range(9)"))
+        assert error.code == ErrorCode.WORK_FAILED
+        assert "a row has 10,00" in error.message
+        assert "may have 10,000" in error.message
+        assert (await worker.scan("SELECT repeat('x', 9000) AS s FROM range(9)")).row_count == 9
 
     play(worker, scene)
 

@@ -208,6 +208,59 @@ def test_many_columns_are_no_problem() -> None:
     assert len(row) == 1500
 
 
+@pytest.mark.parametrize("values, told", TYPES)
+def test_a_part_of_a_batch_has_its_own_rows(values: Any, told: list[Any]) -> None:
+    read = read_json(written(Format.NDJSON, batch(v=_pa.concat_arrays([values, values]).slice(1, len(values)))))
+    assert [row["v"] for row in read] == [*told[1:], told[0]]
+
+
+def nested_lists(inner: Any, depth: int) -> Any:
+    for _ in range(depth):
+        inner = _pa.ListArray.from_arrays([0, 1], inner)
+    return inner
+
+
+def nested_structs(inner: Any, depth: int) -> Any:
+    for _ in range(depth):
+        inner = _pa.StructArray.from_arrays([inner, inner], ["a", "b"])
+    return inner
+
+
+@pytest.mark.parametrize("value", [1.5, math.nan])
+def test_how_deep_a_value_stands_costs_no_more_than_its_size(value: float) -> None:
+    """With SQL that says how to tell each NaN, 40 lists would take DuckDB years, and 2,048 fields minutes."""
+    said = "NaN" if math.isnan(value) else value
+    (row,) = read_json(written(Format.NDJSON, batch(v=nested_lists(_pa.array([value]), 40))))
+    assert str(row["v"]) == "[" * 40 + repr(said) + "]" * 40
+    data = written(Format.NDJSON, batch(v=nested_structs(_pa.array([value]), 11)))
+    assert data.count(b"NaN" if math.isnan(value) else b"1.5") == 2048
+    entries = nested_lists(_pa.array([[("k", value)]], _pa.map_(_pa.string(), _pa.float64())), 20)
+    (row,) = read_json(written(Format.NDJSON, batch(v=entries)))
+    assert str({"k": said}) in str(row["v"])
+
+
+@pytest.mark.parametrize("form", Format)
+def test_large_batches_are_told_a_few_megabytes_at_a_time(form: Format) -> None:
+    texts = ["\x01" * 3_000_000, "b", "c" * 3_000_000, "d" * 10_000_000, *("e" * 1_000 for _ in range(5_000))]
+    writer = make_writer(form)
+    parts = list(rendered(writer, iter([batch(n=list(range(len(texts))), s=texts)])))
+    assert max(map(len, parts)) <= 4 * 1024 * 1024
+    data = b"".join([*parts, writer.finish()])
+    writer.close()
+    match form:
+        case Format.ARROW:
+            assert read_arrow(data).column("s").to_pylist() == texts
+        case Format.NDJSON:
+            assert [(row["n"], row["s"]) for row in read_json(data)] == list(enumerate(texts))
+        case Format.CSV:
+            assert data.count(b"e" * 1_000) == 5_000
+
+
+def test_a_part_of_structs_within_structs_is_told() -> None:
+    values = [{"a": {"b": number, "c": "x" * 1_000}} for number in range(6_000)]
+    assert [row["v"] for row in read_json(written(Format.NDJSON, batch(v=values)))] == values
+
+
 JSON = st.recursive(
     st.none() | st.floats() | st.text(st.characters(codec="utf-8"), max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.fixed_dictionaries({"a": inner, "b'": inner}),

@@ -227,7 +227,7 @@ def test_a_scan_takes_no_longer_than_the_coordinator_allows(
         assert error_of(answer) == (504, "deadline_exceeded")
         assert f"it had {0.05 if theirs else 0.1:g} s" in answer.json["error"]["why"]
         assert ("scan_timeout_s" in answer.json["error"]["next_step"]) is not theirs
-        await until(lambda: len(port.canceled) == 1)
+        await until(lambda: len(port.canceled) == len(port.tasks))  # its time may be over before anybody has it
 
     play(tmp_path, scenario, timeout_s=0.1)
 

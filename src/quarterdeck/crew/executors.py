@@ -30,6 +30,8 @@ _PROGRESS_INTERVAL_S: Final = 0.1
 """A person sees no more than this, and every report is a message to a coordinator."""
 _CANCEL_INTERVAL_S: Final = 0.01
 """How often a thread that has not ended yet is told to stop; see `CancelToken.cancel`."""
+_MAX_WORDS: Final = 4_000
+"""Characters of an error, as many as travel: it is logged before that, on the event loop."""
 
 
 class Execution:
@@ -167,7 +169,8 @@ class Executors:
             raise
         except QuarterdeckError as error:
             culprit = getattr(error, "ended_its_engine", False) is True
-            raise ExecutionFailedError(WorkError(error.code, error.message, error.retryable, culprit)) from error
+            words = error.message[:_MAX_WORDS]
+            raise ExecutionFailedError(WorkError(error.code, words, error.retryable, culprit)) from error
         finally:
             self._running.discard(task)
             if not self._running:

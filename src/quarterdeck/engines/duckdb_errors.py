@@ -15,13 +15,18 @@ from quarterdeck.engines.limits import no_memory
 from quarterdeck.engines.scan_file import ScanFile
 
 _arrow: Any = pyarrow
-ENGINE_ERRORS: Final[tuple[type[Exception], ...]] = (duckdb.Error, OSError, _arrow.ArrowException)
-"""What a call of DuckDB may raise, directly or through pyarrow."""
+ENGINE_ERRORS: Final[tuple[type[Exception], ...]] = (duckdb.Error, OSError, _arrow.ArrowException, UnicodeDecodeError)
+"""What a call of DuckDB may raise, directly or through pyarrow. The last is an error whose message quotes half a
+character: DuckDB counts in bytes."""
+
+_LOOKED_AT: Final = 20_000
+"""Characters of a message. DuckDB's may quote a value, of any size."""
 
 
 def translated(error: Exception, files: Iterable[ScanFile], culprit: ScanFile | None = None) -> QuarterdeckError:
     """The culprit is named beside a message that does not name it."""
-    text = str(error)
+    is_cut = isinstance(error, UnicodeDecodeError)
+    text = (error.object.decode(errors="replace") if is_cut else str(error))[:_LOOKED_AT]
     if text.startswith("Out of Memory Error") or isinstance(error, MemoryError):
         return no_memory(text.partition("\n")[0])
     for file in sorted(files, key=lambda file: len(str(file.path)), reverse=True):

@@ -14,6 +14,7 @@ from quarterdeck.engines.duckdb_errors import ENGINE_ERRORS, translated
 from quarterdeck.engines.duckdb_sandbox import FileSet, Sandboxes
 from quarterdeck.engines.duckdb_select import one_select
 from quarterdeck.engines.limits import EngineLimits
+from quarterdeck.engines.result_shape import check_shape
 from quarterdeck.engines.scan_file import ScanFile
 from quarterdeck.engines.stop_signal import StopSignal
 
@@ -79,6 +80,7 @@ class DuckDbScanner:
                 relation = connection.sql(one_select(connection, sql))
                 reader: Any = relation.to_arrow_reader(_BATCH_ROWS)
             try:
+                check_shape(reader.schema)
                 yield Rows(connection, reader, guard)
             finally:
                 reader.close()

@@ -15,10 +15,7 @@ class EngineDiedError(QuarterdeckError):
     """The query, a file or the machine did that. Another worker's try shows which: what ended two engines is at fault,
     and whoever gives out works gives it to nobody else."""
 
-    ended_its_engine: Final = True
-    """This query, and no other, ran in it."""
-
-    def __init__(self, how: str) -> None:
+    def __init__(self, how: str, with_its_host: bool = False) -> None:
         super().__init__(
             ErrorCode.UNAVAILABLE,
             "the query got no answer",
@@ -26,17 +23,17 @@ class EngineDiedError(QuarterdeckError):
             "see whether one of its files is damaged; report it, with the query, if none is",
             retryable=True,
         )
-        self.args = (how,)  # from which copy and pickle make it anew
+        self.args = (how, with_its_host)  # from which copy and pickle make it anew
+        self.ended_its_engine: Final = not with_its_host
+        """This query, and no other, ran in it. Engines that went because their host did went for no query's sake."""
 
 
-def how_it_ended(status: int | None) -> str:
-    """From what `os.waitpid` tells; None if nobody saw it.
+def how_it_ended(status: int) -> str:
+    """From what `os.waitpid` tells.
 
     >>> how_it_ended(11), how_it_ended(256)
     ('ended by SIGSEGV', 'ended with exit code 1')
     """
-    if status is None:
-        return "ended"
     number = status & 0x7F
     if not number:
         return f"ended with exit code {status >> 8}"

@@ -61,13 +61,26 @@ class EngineProcesses:
 
     def start(self) -> "EngineProcess":
         """A new one. It can be asked at once."""
+        for _ in range(2):  # the host may end at any moment: then there is a new one
+            process = self._forked()
+            if process is not None:
+                return process
+        raise QuarterdeckError(
+            ErrorCode.UNAVAILABLE,
+            "the query was not run",
+            "no engine process could be started",
+            "see what it wrote to the standard error; perhaps memory or processes are short",
+        )
+
+    def _forked(self) -> "EngineProcess | None":
+        """None when the host does not do it, or is gone."""
         link, theirs = socket.socketpair()
         ended, pipe = os.pipe()
         try:
             with self._lock:
                 self._numbers += 1
                 number = self._numbers
-                self._order(Order.FORK, number, theirs.fileno(), pipe)
+                is_ordered = self._order(Order.FORK, number, theirs.fileno(), pipe)
         except BaseException:
             link.close()
             os.close(ended)
@@ -75,16 +88,11 @@ class EngineProcesses:
         finally:
             theirs.close()
             os.close(pipe)
-        pid = _read_number(ended)
+        pid = _read_number(ended) if is_ordered else None
         if pid is None:
             link.close()
             os.close(ended)
-            raise QuarterdeckError(
-                ErrorCode.UNAVAILABLE,
-                "the query was not run",
-                "no engine process could be started",
-                "see what it wrote to the standard error; perhaps memory or processes are short",
-            )
+            return None
         return EngineProcess(pid, link, ended, lambda: self._kill(number), self._memory_bytes, self._patience_s)
 
     def close(self) -> None:
@@ -101,11 +109,13 @@ class EngineProcesses:
         with self._lock:
             if self._control is not None:
                 with suppress(OSError):  # the host may have ended, and that process with it
-                    self._control.sendall(ORDER.pack(Order.KILL, number))
+                    # Not waiting: it may be the event loop that says it.
+                    self._control.send(ORDER.pack(Order.KILL, number), socket.MSG_DONTWAIT)
 
     # With the lock
 
-    def _order(self, order: Order, number: int, *descriptors: int) -> None:
+    def _order(self, order: Order, number: int, *descriptors: int) -> bool:
+        """Whether there was a host to take it."""
         if self._closed:
             raise RuntimeError("the engine was closed, and a query came")
         if self._host is not None and self._host.poll() is not None:
@@ -113,7 +123,12 @@ class EngineProcesses:
         if self._control is None:
             self._start_host()
         assert self._control is not None
-        socket.send_fds(self._control, [ORDER.pack(order, number)], descriptors)
+        try:
+            socket.send_fds(self._control, [ORDER.pack(order, number)], descriptors)
+        except OSError:  # it ends just now, and nobody could see it yet
+            self._end_host()
+            return False
+        return True
 
     def _start_host(self) -> None:
         ours, theirs = socket.socketpair()
@@ -291,6 +306,8 @@ class EngineProcess:
         if self._killed_for is not None:
             return self._killed_for
         code = _read_number(self._ended)
+        if code is None:
+            return EngineDiedError("ended with the one that starts engines,", with_its_host=True)
         if code == EXIT_NO_MEMORY << 8:
             return no_memory("its process got no more from the system")
         if self._told_s is not None and code == signal.SIGKILL:

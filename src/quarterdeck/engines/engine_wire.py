@@ -19,6 +19,7 @@ from typing import Any, Final, TypeAlias
 import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.engines.result_shape import check_shape
 
 _arrow: Any = pyarrow
 
@@ -31,6 +32,10 @@ _HEADER: Final = struct.Struct("<BxxxIdQ")
 HEADER_BYTES: Final = _HEADER.size
 _QUESTION_MAX: Final = 2 * 1024**3
 """Bytes of a question: a query, the names of its files, and what was read of them already."""
+_WORDS_MAX: Final = 2_000
+"""Characters of each part of an error. SQL can make DuckDB say a hundred megabytes, and whoever hears it logs it."""
+_ERROR_MAX: Final = 128 * 1024
+"""Bytes of an error: its three parts, when each character takes as many as JSON can need."""
 
 
 class BrokenAnswerError(Exception):
@@ -66,9 +71,12 @@ def read_header(data: bytes | bytearray, size_max: int = _QUESTION_MAX) -> Heade
     if size_bytes > size_max:
         raise BrokenAnswerError(f"a frame of {size_bytes} bytes")
     try:
-        return Header(FrameKind(kind), query, fraction if 0 <= fraction <= 1 else 0.0, size_bytes)
+        header = Header(FrameKind(kind), query, fraction if 0 <= fraction <= 1 else 0.0, size_bytes)
     except ValueError:
         raise BrokenAnswerError(f"a frame of the kind {kind}") from None
+    if header.kind is FrameKind.ERROR and size_bytes > _ERROR_MAX:
+        raise BrokenAnswerError(f"an error of {size_bytes} bytes")
+    return header
 
 
 def send_frame(link: socket, kind: FrameKind, query: int, *payload: Any, fraction: float = 0.0) -> None:
@@ -105,9 +113,11 @@ def encode_schema(schema: Schema) -> Any:
 
 def decode_schema(payload: Any) -> Schema:
     try:
-        return _arrow.ipc.read_schema(payload)
-    except (_arrow.ArrowException, OSError) as error:
+        schema = _arrow.ipc.read_schema(payload)
+        check_shape(schema)
+    except (_arrow.ArrowException, OSError, QuarterdeckError) as error:
         raise BrokenAnswerError(str(error)) from error
+    return schema
 
 
 def encode_batch(batch: RecordBatch) -> Any:
@@ -140,8 +150,13 @@ class _Failure:
 
 
 def encode_error(error: QuarterdeckError) -> bytes:
-    failure = _Failure(error.code.value, error.what, error.why, error.next_step, error.retryable)
+    what, why, next_step = map(_cut, (error.what, error.why, error.next_step))
+    failure = _Failure(error.code.value, what, why, next_step, error.retryable)
     return json.dumps(asdict(failure)).encode()
+
+
+def _cut(words: str) -> str:
+    return words if len(words) <= _WORDS_MAX else words[:_WORDS_MAX] + " ..."
 
 
 def decode_error(payload: Any) -> QuarterdeckError:
@@ -150,5 +165,5 @@ def decode_error(payload: Any) -> QuarterdeckError:
         return QuarterdeckError(
             ErrorCode(failure.code), failure.what, failure.why, failure.next_step, retryable=failure.retryable
         )
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise BrokenAnswerError(str(error)) from error

@@ -21,6 +21,7 @@ from quarterdeck.crew.executors import Execution
 from quarterdeck.crew.inputs import opened_files
 from quarterdeck.engines.contained import ContainedRows
 from quarterdeck.engines.contained_scan import ContainedScanner
+from quarterdeck.engines.engine_wire import RecordBatch
 from quarterdeck.engines.scan_file import ScanFile
 from quarterdeck.scan.model import ScanTask, decode_task
 from quarterdeck.stores.parquet_cache import ParquetCache
@@ -28,6 +29,10 @@ from quarterdeck.stores.parquet_cache import ParquetCache
 _arrow: Any = pyarrow
 _OPENED: Final = 0.5
 """The progress of a scan whose files are all here: how long it still takes nobody knows."""
+MAX_ROW_BYTES: Final = 64 * 1024 * 1024
+"""Of one row in memory. Lines of JSON take up to six times as much, and the memory for that again for each step."""
+_NAMED: Final = 5
+"""Columns that an error names."""
 
 
 class ScanExecutor:
@@ -118,8 +123,27 @@ class ScanExecutor:
                     "ask for fewer rows, or allow more",
                     retryable=False,
                 )
+            _check_rows(batch)
             writer.write(batch)
             execution.progress(_OPENED + (1 - _OPENED) * rows.fraction)
+
+
+def _check_rows(batch: RecordBatch) -> None:
+    """Everybody on the way to the reader holds a row as a whole, and some of them several times."""
+    left = [batch]
+    while left:
+        part = left.pop()
+        if part.nbytes <= MAX_ROW_BYTES:
+            continue
+        if part.num_rows == 1:
+            raise QuarterdeckError(
+                ErrorCode.WORK_FAILED,
+                "the result was not written",
+                f"a row has {part.nbytes:,} bytes, and may have {MAX_ROW_BYTES:,}",
+                "make smaller values in the SQL: several rows instead of one long list or text",
+            )
+        half = part.num_rows // 2
+        left += (part.slice(0, half), part.slice(half))
 
 
 def _check_names(names: Sequence[str]) -> None:
@@ -129,6 +153,6 @@ def _check_names(names: Sequence[str]) -> None:
         raise QuarterdeckError(
             ErrorCode.WORK_FAILED,
             "the result was not written",
-            f"more than one of its columns is called {', '.join(twice)}",
+            f"more than one of its columns is called {', '.join(twice[:_NAMED])}{', ...' if twice[_NAMED:] else ''}",
             "give them different names with AS",
         )

@@ -18,6 +18,8 @@ _types: Final[Any] = pyarrow.types
 
 Batch: TypeAlias = Any
 """A `pyarrow.RecordBatch`."""
+_PIECE_BYTES: Final = 4 * 1024 * 1024
+"""Of rows that are rendered, and of what is sent, at once."""
 
 
 class Format(StrEnum):
@@ -209,8 +211,22 @@ def no_rows(artifact: bytes | Path) -> Batch:
 
 
 def rendered(writer: Writer, batches: Iterator[Batch]) -> Generator[bytes]:
-    """The bytes of each batch, as they are asked for."""
+    """The bytes of each batch, as they are asked for, a few megabytes at a time: a form may take several times the
+    memory of the rows, and who sends it copies it on the event loop."""
     for batch in batches:
-        data = writer.write(batch)
-        if data:
-            yield data
+        for piece in _pieces(batch):
+            data = writer.write(piece)
+            for place in range(0, len(data), _PIECE_BYTES):
+                yield data[place : place + _PIECE_BYTES]  # all of it, mostly, and then not copied
+
+
+def _pieces(batch: Batch) -> Iterator[Batch]:
+    """In order; each small, or a single row."""
+    left = [batch]
+    while left:
+        piece = left.pop()
+        if piece.num_rows <= 1 or piece.nbytes <= _PIECE_BYTES:
+            yield piece
+        else:
+            half = piece.num_rows // 2
+            left += (piece.slice(half), piece.slice(0, half))

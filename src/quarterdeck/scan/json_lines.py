@@ -2,10 +2,15 @@
 rows here.
 
 JSON has no NaN and no infinity. As numbers they would break every reader, and null is something else: so they are the
-strings "NaN", "Infinity" and "-Infinity", wherever in a value they stand. Times are text, those with a zone in UTC;
-bytes are text, with what is not plain ASCII as \\xNN.
+strings "NaN", "Infinity" and "-Infinity", wherever in a value they stand. The columns that have them are rebuilt with
+texts in their place: SQL that did it would grow with how deep they stand, and DuckDB takes twice as long for each list
+within a list.
+
+Times are text, those with a zone in UTC; bytes are text, with what is not plain ASCII as \\xNN.
 """
 
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Any, Final, TypeAlias
 
 import duckdb
@@ -24,6 +29,8 @@ Batch: TypeAlias = Any
 ArrowType: TypeAlias = Any
 """A `pyarrow.DataType`."""
 
+_TEXTS: Final = """SELECT CASE WHEN isnan(n) THEN '"NaN"' WHEN isinf(n) AND n > 0 THEN '"Infinity"'
+    WHEN isinf(n) THEN '"-Infinity"' ELSE to_json(n)::VARCHAR END FROM batch"""
 _CONFIG: Final = {"threads": "1", "enable_external_access": "false"}
 
 
@@ -39,11 +46,9 @@ class JsonLines:
             return b""
         # Names of ours: DuckDB takes `a` and `A` for one name, and a column may be called like the table.
         columns = [f"c{number}" for number in range(batch.num_columns)]
-        rows = _arrow.Table.from_arrays(batch.columns, names=columns)
-        database = self._connected()
         try:
-            database.register("batch", rows)
-            lines = database.sql(_select(batch, columns)).to_arrow_table()
+            rows = _arrow.Table.from_arrays(self._tellable(_of_its_own(batch).columns), names=columns)
+            lines = self._asked(_select(batch, columns), rows)
         except _engine.Error as error:
             raise QuarterdeckError(
                 ErrorCode.WORK_FAILED,
@@ -51,8 +56,6 @@ class JsonLines:
                 str(error).splitlines()[0],
                 "cast the column in the SQL, or ask for Arrow's stream",
             ) from error
-        finally:
-            database.unregister("batch")
         texts: Any = lines.column(0).combine_chunks()
         joined: Any = _compute.binary_join(_arrow.ListArray.from_arrays([0, len(texts)], texts), "\n")
         return b"%b\n" % joined[0].as_buffer()
@@ -63,6 +66,31 @@ class JsonLines:
             self._database.close()
             self._database = None
 
+    def _tellable(self, columns: Sequence[Any]) -> list[Any]:
+        """The columns, with the numbers of those that have a NaN or an infinity as the texts that they are in JSON."""
+        found = [tuple(_floats(values)) for values in columns]
+        wild = [not all(map(_is_finite, floats)) for floats in found]
+        floats = [values for of_column, is_wild in zip(found, wild, strict=True) if is_wild for values in of_column]
+        if not floats:
+            return list(columns)
+        numbers = _arrow.chunked_array([values.cast(_arrow.float64()) for values in floats])
+        # All at once: a question to the database takes as long as thousands of numbers.
+        answer = self._asked(_TEXTS, _arrow.table([numbers], names=["n"])).column(0).combine_chunks()
+        texts = _arrow.ExtensionArray.from_storage(_arrow.json_(), answer)
+        ends = accumulate(map(len, floats))
+        parts = iter([texts.slice(end - len(values), len(values)) for end, values in zip(ends, floats, strict=True)])
+        both = zip(columns, wild, strict=True)
+        return [_with_texts(values, parts) if is_wild else values for values, is_wild in both]
+
+    def _asked(self, sql: str, rows: Any) -> Any:
+        """What the SQL gives of the table `batch`."""
+        database = self._connected()
+        database.register("batch", rows)
+        try:
+            return database.sql(sql).to_arrow_table()
+        finally:
+            database.unregister("batch")
+
     def _connected(self) -> Any:
         """Made with the first rows, in the thread that renders them: it takes some milliseconds."""
         if self._database is None:
@@ -70,46 +98,70 @@ class JsonLines:
         return self._database
 
 
+def _of_its_own(batch: Batch) -> Batch:
+    """The same rows in memory of their own, if they are a part of others: DuckDB does not read such a part of structs
+    within structs."""
+    if not any(column.offset for column in batch.columns):
+        return batch
+    sink = _arrow.BufferOutputStream()
+    with _arrow.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    with _arrow.ipc.open_stream(sink.getvalue()) as reader:
+        return reader.read_next_batch()
+
+
 def _select(batch: Batch, columns: list[str]) -> str:
-    pairs = [
-        f"{_quoted(field.name)}, {_finite(field.type, column) if _has_non_finite(values) else column}"
-        for field, column, values in zip(batch.schema, columns, batch.columns, strict=True)
-    ]
+    """One text for each column, whatever is in it: it must not grow with how deep values stand within each other."""
+    pairs = [f"{_quoted(field.name)}, {column}" for field, column in zip(batch.schema, columns, strict=True)]
     return f"SELECT json_object({', '.join(pairs)})::VARCHAR FROM batch"
 
 
-def _has_non_finite(values: Any) -> bool:
-    """Whether there is a NaN or an infinity anywhere in a column."""
+def _floats(values: Any) -> Iterator[Any]:
+    """The numbers in a column that JSON may not have, those of each field by themselves, in the order of the type."""
     kind = values.type
     if _types.is_floating(kind):
-        return _compute.all(_compute.is_finite(values)).as_py() is False
-    if _types.is_struct(kind):
-        return any(_has_non_finite(part) for part in values.flatten())
-    if _types.is_map(kind):
-        return _has_non_finite(values.items)
-    if _is_list(kind):
-        return _has_non_finite(values.flatten())
-    return False
+        yield values
+    elif _types.is_struct(kind):
+        for part in values.flatten():
+            yield from _floats(part)
+    elif _types.is_map(kind):
+        yield from _floats(_entries(values).flatten().flatten()[1])
+    elif _is_list(kind):
+        yield from _floats(values.flatten())
 
 
-def _finite(kind: ArrowType, value: str) -> str:
-    """The SQL of a value in which every number is one that JSON has."""
+def _is_finite(values: Any) -> bool:
+    return _compute.all(_compute.is_finite(values)).as_py() is not False
+
+
+def _with_texts(values: Any, texts: Iterator[Any]) -> Any:
+    """The column with the next of these in place of each that `_floats` has found."""
+    kind = values.type
     if _types.is_floating(kind):
-        return (
-            f"CASE WHEN isnan({value}) THEN '\"NaN\"'::JSON WHEN isinf({value}) THEN "
-            f"CASE WHEN {value} > 0 THEN '\"Infinity\"' ELSE '\"-Infinity\"' END::JSON ELSE to_json({value}) END"
-        )
+        return next(texts)
     if _types.is_struct(kind):
-        fields = [
-            f"{_quoted(field.name)}, {_finite(field.type, f'struct_extract({value}, {_quoted(field.name)})')}"
-            for field in kind
-        ]
-        return f"CASE WHEN {value} IS NULL THEN NULL ELSE json_object({', '.join(fields)}) END"
+        parts = [_with_texts(part, texts) for part in values.flatten()]
+        return _arrow.StructArray.from_arrays(parts, [field.name for field in kind], mask=values.is_null())
     if _types.is_map(kind):
-        return f"map(map_keys({value}), list_transform(map_values({value}), lambda x: {_finite(kind.item_type, 'x')}))"
+        entries = _entries(values)
+        keys, items = entries.flatten().flatten()
+        offsets = _offsets(entries).cast(_arrow.int32())
+        return _arrow.MapArray.from_arrays(offsets, keys, _with_texts(items, texts), mask=values.is_null())
     if _is_list(kind):
-        return f"list_transform({value}, lambda x: {_finite(kind.value_type, 'x')})"
-    return value
+        inner = _with_texts(values.flatten(), texts)
+        return _arrow.LargeListArray.from_arrays(_offsets(values), inner, mask=values.is_null())
+    return values
+
+
+def _entries(values: Any) -> Any:
+    """A map as lists of its keys and items."""
+    return values.cast(_arrow.list_(values.type.field(0)))
+
+
+def _offsets(values: Any) -> Any:
+    """Where each list begins among the values of all of them, and the end."""
+    lengths = _compute.fill_null(_compute.list_value_length(values), 0).cast(_arrow.int64())
+    return _arrow.concat_arrays([_arrow.array([0], _arrow.int64()), _compute.cumulative_sum(lengths)])
 
 
 def _is_list(kind: ArrowType) -> bool:

@@ -1,0 +1,36 @@
+"""How wide and how deep the rows of a result may be.
+
+A few words of SQL double the columns of a result (`SELECT *, *` of the same), or the fields of a struct, again and
+again, and a column of a result costs every process on its way: its place in an artifact, its place in each row that is
+told. Twice as many take three times as long: 8,000 take some seconds, 32,000 minutes, in which nothing can stop them.
+"""
+
+from typing import Any, Final
+
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+
+MAX_FIELDS: Final = 10_000
+"""Columns, and what they are made of: the fields of structs, the keys and values of maps, the values of lists."""
+MAX_TYPE_DEPTH: Final = 32
+"""Lists, structs and maps within each other. Parquet takes two steps for a list, and pyarrow reads 100 of them."""
+
+
+def check_shape(schema: Any) -> None:
+    """Raises `QuarterdeckError` for a `pyarrow.Schema` that nobody should write or read."""
+    fields = 0
+    left = [(schema, 0)]
+    while left:
+        above, depth = left.pop()
+        if depth > MAX_TYPE_DEPTH:
+            why = f"its values stand more than {MAX_TYPE_DEPTH} deep in lists, structs and maps within each other"
+            raise _refused(why, "take out of them what you need in the SQL, or cast them to JSON")
+        count = len(above) if above is schema else above.num_fields
+        fields += count
+        if fields > MAX_FIELDS:
+            why = f"it has more than {MAX_FIELDS:,} columns and fields of columns"
+            raise _refused(why, "name those that you need in the SQL, in several scans if you need them all")
+        left.extend((above.field(place).type, depth + 1) for place in range(count))
+
+
+def _refused(why: str, next_step: str) -> QuarterdeckError:
+    return QuarterdeckError(ErrorCode.WORK_FAILED, "the result was not computed", why, next_step)
