@@ -208,6 +208,38 @@ def test_while_memory_is_short_nobody_becomes_heavy_and_small_ones_are_answered(
         account.close()
 
 
+def test_nobody_is_refused_or_ended_for_memory_that_is_free_already() -> None:
+    scene = Scene(GIB)
+    process = Process(scene)
+    for number in range(20):  # one query after the other, of which each leaves something: sooner than a collection may come
+        with scene.open(f"query {number}", 10 * MIB) as account:
+            process.taken_bytes, process.kept_bytes = 200 * MIB, 650 * MIB + 300 * MIB * (number % 2)
+            process.look(4)
+            assert account.draw(100 * MIB) == 100 * MIB
+    assert scene.told == []
+    assert process.did.count("caches") == 2
+
+
+def test_before_a_query_is_ended_what_is_free_goes_back_however_soon_after_the_last_time() -> None:
+    scene = Scene(GIB)
+    process = Process(scene)
+    with scene.open("query", 100 * MIB):
+        for _ in range(5):
+            process.taken_bytes, process.kept_bytes = 200 * MIB, 800 * MIB
+            process.look()
+        assert scene.told == []
+
+
+def test_a_process_that_is_larger_than_it_may_be_keeps_its_caches_when_letting_go_of_them_does_not_help() -> None:
+    scene = Scene()
+    process = Process(scene, limit_bytes=100 * MIB)
+    process.look(200)
+    assert process.did.count("caches") == 1
+    process.taken_bytes = 200 * MIB
+    process.look(40)
+    assert process.did.count("caches") == 2
+
+
 def test_a_small_query_is_not_ended_for_what_it_does_not_have() -> None:
     scene = Scene()
     process = Process(scene)
