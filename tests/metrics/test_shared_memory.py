@@ -2,13 +2,15 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import pytest
+from starlette.requests import Request
+from starlette.types import Message
 
 from quarterdeck.core.errors import ErrorCode
 from quarterdeck.crew.observers.timelines import Timelines
@@ -24,7 +26,7 @@ from quarterdeck.metrics.promql.flow.evalflow import EvalFlow
 from quarterdeck.metrics.promql.kernels.warm import warm
 from quarterdeck.metrics.promql.limits import Memory
 from quarterdeck.metrics.promql.result import Result, Scalar
-from quarterdeck.metrics.routes import run_query
+from quarterdeck.metrics.routes import WatchedResponse, run_query
 from quarterdeck.metrics.service import MetricsService, QueryOptions, QueryRequest, RunningQuery
 from tests.e2e.samples import Samples
 from tests.metrics.leaf_worker import leaf_worker
@@ -173,6 +175,73 @@ def test_an_answer_is_on_an_account_until_it_has_been_sent_and_its_sending_can_b
                 with pytest.raises(asyncio.CancelledError) as caught:
                     await sending
                 assert isinstance(caught.value.args[0], LimitExceeded)
+
+    asyncio.run(compete())
+
+
+class Slow(WatchedResponse):
+    """An answer of 16 MiB in two pieces, of which one is made when the test says so."""
+
+    def __init__(self, queries: MetricsService, first_piece: bytes) -> None:
+        super().__init__(queries, Request({"type": "http", "headers": []}))
+        self.inside, self.go_on = threading.Event(), threading.Event()
+        self._first_piece = first_piece
+        self.sent: list[Message] = []
+
+    async def answer(self) -> Iterable[bytes]:
+        count = 1_000_000
+        block = SeriesBlock(Axis.of(((),)), np.array([0, count]), np.arange(count), np.zeros(count))
+        async with self._queries.opened(QueryRequest("1", 0, 0, 0)) as running:
+            self._queries.keep(running, Result(block), self.held)
+        return self._chunks()
+
+    def _chunks(self) -> Iterator[bytes]:
+        if self._first_piece:
+            yield self._first_piece
+        self.inside.set()
+        self.go_on.wait()
+        yield b"the rest"
+
+    async def ask(self) -> None:
+        async def receive() -> Message:
+            await asyncio.Event().wait()
+            raise NotImplementedError
+
+        async def send(message: Message) -> None:
+            self.sent.append(message)
+
+        await self({"type": "http"}, receive, send)
+
+
+def test_an_answer_whose_memory_is_needed_before_it_has_begun_is_an_error_like_any_other() -> None:
+    async def compete() -> None:
+        async with coordinator(20 * MIB) as here:
+            response = Slow(here.queries, b"")
+            asked = asyncio.create_task(response.ask())
+            await asyncio.to_thread(response.inside.wait)
+            with MemoryShare(here.budget, "other", "2") as other:
+                other.draw(10 * MIB)
+                response.go_on.set()
+                await asked
+            assert response.sent[0]["status"] == 422
+            assert b"was ended: it has 16 MiB" in response.sent[1]["body"]
+
+    asyncio.run(compete())
+
+
+def test_an_answer_whose_memory_is_needed_when_it_has_begun_is_cut_off_with_the_reason() -> None:
+    async def compete() -> None:
+        async with coordinator(20 * MIB) as here:
+            response = Slow(here.queries, b"x" * MIB)
+            asked = asyncio.create_task(response.ask())
+            await asyncio.to_thread(response.inside.wait)
+            with MemoryShare(here.budget, "other", "2") as other:
+                other.draw(10 * MIB)
+                response.go_on.set()
+                with pytest.raises(LimitExceeded, match="was ended: it has 16 MiB"):
+                    await asked
+            assert response.sent[0]["status"] == 200
+            assert all(message.get("more_body", True) for message in response.sent)
 
     asyncio.run(compete())
 

@@ -28,7 +28,7 @@ from quarterdeck.metrics.explaining import explain_analyzed
 from quarterdeck.metrics.model import DEFAULT_TENANT
 from quarterdeck.metrics.promql.result import Result, limited
 from quarterdeck.metrics.series_service import Found, FoundSeries, SeriesRequest, SeriesService
-from quarterdeck.metrics.service import MetricsService, QueryRequest
+from quarterdeck.metrics.service import MetricsService, QueryRequest, cut_off_by
 from quarterdeck.telemetry.traces import span
 
 T = TypeVar("T")
@@ -248,7 +248,15 @@ class WatchedResponse(Response):
         except QuarterdeckError as error:
             await error_response(error)(scope, receive, send)
             return
-        await self._send(iter(chunks), send)
+        try:
+            await self._send(iter(chunks), send)
+        except asyncio.CancelledError as canceled:
+            error = cut_off_by(canceled)
+            if error is None:
+                raise
+            if self._begun:
+                raise error from None  # whoever serves cuts the connection, so that a part is not taken for the whole
+            await error_response(error)(scope, receive, send)
 
     async def answer(self) -> Iterable[bytes]:
         """The body, in chunks that are made as they are sent."""

@@ -9,7 +9,7 @@ import asyncio
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, ExitStack, aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
@@ -135,6 +135,7 @@ class RunningQuery:
         self.stopped: Final = threading.Event()
         self.ended: LimitExceeded | None = None
         """Why the process ended it, if that is so."""
+        self._on_end: Callable[[], object] | None = None
         self._readers: list[tuple[PlannedWork, LeafReader, Notes]] = []
         self._flow: EvalFlow | None = None
 
@@ -180,6 +181,29 @@ class RunningQuery:
         """Stops it soon, with this error. From any thread."""
         self.ended = error
         self.stopped.set()
+        on_end = self._on_end
+        if on_end is not None:
+            on_end()
+
+    @asynccontextmanager
+    async def until_ended(self) -> AsyncGenerator[None]:
+        """The block ends when the query is to end, whatever it waits for: a work, or a client that does not read."""
+        loop, limit = asyncio.get_running_loop(), asyncio.timeout(None)
+
+        def wake() -> None:
+            with suppress(RuntimeError):  # the block is over
+                limit.reschedule(loop.time())
+
+        self._on_end = lambda: loop.call_soon_threadsafe(wake)
+        try:
+            async with limit:
+                yield
+        except TimeoutError:
+            if self.ended is None or not limit.expired():
+                raise  # somebody else's
+            raise self.ended from None
+        finally:
+            self._on_end = None
 
     def let_go(self) -> None:
         """Nobody asks any more: what a failure may still lead to, its tracebacks for one, is next to nothing."""
@@ -259,6 +283,7 @@ class MetricsService:
             running.phases.queued_s = queued_s
             stack.callback(running.let_go)
             stack.callback(running.stopped.set)
+            await stack.enter_async_context(running.until_ended())
             share = stack.enter_context(self._share(running))
             running.universe = await self.catalog.universe(request.tenant)
             await self.over(running.universe, lambda: self._divide(running))
@@ -445,6 +470,17 @@ class MetricsService:
                 shards.append(evaluate_leaf(leaf, _EMPTY, replace(context, notes=notes), block_cells))
             streams.append(LeafStream(shards, notes))
         running.prepare(EvalFlow(plan, streams, context, block_cells), readers, memory)
+
+
+def cut_off_by(canceled: asyncio.CancelledError) -> LimitExceeded | None:
+    """Why an answer is not to be sent any more, if that is what canceled this task; then it goes on."""
+    reason: object = canceled.args[0] if canceled.args else None
+    if not isinstance(reason, LimitExceeded):
+        return None
+    task = asyncio.current_task()
+    assert task is not None
+    task.uncancel()
+    return reason
 
 
 def _checked(reader: LeafReader) -> Iterator[LeafBlock]:

@@ -211,7 +211,9 @@ def test_while_memory_is_short_nobody_becomes_heavy_and_small_ones_are_answered(
 def test_nobody_is_refused_or_ended_for_memory_that_is_free_already() -> None:
     scene = Scene(GIB)
     process = Process(scene)
-    for number in range(20):  # one query after the other, of which each leaves something: sooner than a collection may come
+    for number in range(
+        20
+    ):  # one query after the other, of which each leaves something: sooner than a collection may come
         with scene.open(f"query {number}", 10 * MIB) as account:
             process.taken_bytes, process.kept_bytes = 200 * MIB, 650 * MIB + 300 * MIB * (number % 2)
             process.look(4)

@@ -2,9 +2,9 @@
 memory too.
 
 Close to what it may take, it first gives back what can be had for nothing (memory that the allocator keeps, then caches
-and garbage), then nobody may become heavy, and then the largest goes; see `memory_budget`. Nobody is refused or ended for
-memory that is free already. When nothing runs, what queries have freed goes back to the system. While queries come one
-after the other, and there is room, it stays, since they would ask for it again.
+and garbage), then nobody may become heavy, and then the largest goes; see `memory_budget`. Nobody is refused or ended
+for memory that is free already. When nothing runs, what queries have freed goes back to the system. While queries come
+one after the other, and there is room, it stays, since they would ask for it again.
 
 What a process takes when nothing runs is not the queries' to use: the budget has what is left beside it.
 """
