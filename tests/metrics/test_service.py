@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, cast
 
@@ -27,6 +28,8 @@ from quarterdeck.metrics.service import MetricsService, QueryOptions, QueryReque
 from quarterdeck.metrics.universe import Universe
 from quarterdeck.stores.objects import ObjectRef
 
+HELD = ExitStack()
+"""Of answers that no worker has a part in: nothing is in it."""
 UP = Matcher(METRIC_NAME, MatchOp.EQUAL, "up")
 
 
@@ -125,14 +128,14 @@ def test_many_segments_are_looked_at_beside_the_event_loop(
     everything = SeriesRequest((), 0, 10)
     for ask in (
         lambda: scene.ask("up", 1_000),
-        lambda: asyncio.run(scene.series.label_names(everything)),
-        lambda: asyncio.run(scene.series.label_values("job", everything)),
+        lambda: asyncio.run(scene.series.label_names(everything, HELD)),
+        lambda: asyncio.run(scene.series.label_values("job", everything, HELD)),
     ):
         threads.clear()
         ask()
         assert threads <= {beside}
     threads.clear()
-    asyncio.run(scene.series.series(replace(everything, selectors=((UP,),))))
+    asyncio.run(scene.series.series(replace(everything, selectors=((UP,),)), HELD))
     assert threads == {True}, "there may be many selectors, whatever the segments"
 
 
@@ -140,12 +143,12 @@ def test_label_names_and_values_are_those_of_the_time_that_is_asked_for(scene: S
     scene.known.add(((METRIC_NAME, "up"), ("job", "b")), ((METRIC_NAME, "down"), ("job", "a"), ("zone", "z")))
     scene.known.add((("nameless", "x"),))
     now, later = SeriesRequest((), 0, 5), SeriesRequest((), 11, 20)
-    assert asyncio.run(scene.series.label_names(now)).values == (METRIC_NAME, "job", "nameless", "zone")
-    assert asyncio.run(scene.series.label_names(later)).values == ()
-    assert asyncio.run(scene.series.label_values("job", now)).values == ("a", "b")
-    assert asyncio.run(scene.series.label_values(METRIC_NAME, now)).values == ("down", "up")
-    assert asyncio.run(scene.series.label_values("job", later)).values == ()
-    assert asyncio.run(scene.series.label_values("nowhere", now)).values == ()
+    assert asyncio.run(scene.series.label_names(now, HELD)).values == (METRIC_NAME, "job", "nameless", "zone")
+    assert asyncio.run(scene.series.label_names(later, HELD)).values == ()
+    assert asyncio.run(scene.series.label_values("job", now, HELD)).values == ("a", "b")
+    assert asyncio.run(scene.series.label_values(METRIC_NAME, now, HELD)).values == ("down", "up")
+    assert asyncio.run(scene.series.label_values("job", later, HELD)).values == ()
+    assert asyncio.run(scene.series.label_values("nowhere", now, HELD)).values == ()
 
 
 def test_a_limit_cuts_series_and_says_so() -> None:

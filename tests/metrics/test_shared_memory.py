@@ -5,6 +5,7 @@ import threading
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -13,10 +14,12 @@ from starlette.requests import Request
 from starlette.types import Message
 
 from quarterdeck.core.errors import ErrorCode
+from quarterdeck.crew.executors import ExecutionFailedError
 from quarterdeck.crew.observers.timelines import Timelines
 from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds
 from quarterdeck.crew.process.memory_budget import MemoryBudget
 from quarterdeck.crew.process.memory_watch import MemoryWatch
+from quarterdeck.metrics import series_service
 from quarterdeck.metrics.api import parameters as pm
 from quarterdeck.metrics.catalog import Catalog
 from quarterdeck.metrics.memory_share import MemoryShare
@@ -24,10 +27,14 @@ from quarterdeck.metrics.promql.blocks import Axis, SeriesBlock
 from quarterdeck.metrics.promql.errors import LimitExceeded
 from quarterdeck.metrics.promql.flow.evalflow import EvalFlow
 from quarterdeck.metrics.promql.kernels.warm import warm
+from quarterdeck.metrics.promql.labels import METRIC_NAME
 from quarterdeck.metrics.promql.limits import Memory
 from quarterdeck.metrics.promql.result import Result, Scalar
+from quarterdeck.metrics.promql.syntax.ast import Matcher, MatchOp
 from quarterdeck.metrics.routes import WatchedResponse, run_query
+from quarterdeck.metrics.series_service import SeriesRequest, SeriesService
 from quarterdeck.metrics.service import MetricsService, QueryOptions, QueryRequest, RunningQuery
+from quarterdeck.metrics.tasks import LeafTask, SeriesTask
 from tests.e2e.samples import Samples
 from tests.metrics.leaf_worker import leaf_worker
 from tests.metrics.test_service import Known
@@ -276,3 +283,67 @@ def test_an_account_asks_for_shared_memory_only_when_it_has_grown() -> None:
         with pytest.raises(LimitExceeded, match="the most of all"):
             memory.need(99 * MIB)
     assert budget.used_bytes == 0
+
+
+def test_a_worker_refuses_a_list_of_series_that_its_memory_has_no_room_for(tmp_path: Path) -> None:
+    def task(of: LeafTask, metric: str) -> SeriesTask:
+        matchers = (Matcher(METRIC_NAME, MatchOp.EQUAL, metric),)
+        return SeriesTask((matchers,), 0, 1 << 50, of.segments, of.part, 1_000_000)
+
+    async def refuse() -> None:
+        async with leaf_worker(tmp_path, Samples("m", 5000, 2)) as worker:
+            await worker.put()
+            _, leaf_task = await worker.planned("m")
+            assert (await worker.execute(task(leaf_task, "m"))).row_count == 5001
+            worker.budget_of_leaves.limit_bytes = 3 * MIB
+            with pytest.raises(
+                ExecutionFailedError, match=r"query q \(a list of series\) was ended: it needs"
+            ) as caught:
+                await worker.execute(task(leaf_task, "m"))
+            assert caught.value.error.code == ErrorCode.RESOURCE_EXHAUSTED
+            assert not caught.value.error.retryable
+            assert worker.budget_of_leaves.is_idle
+            assert (await worker.execute(task(leaf_task, "nothing"))).row_count == 1
+
+    asyncio.run(refuse())
+
+
+class PlayedHarvest:
+    """Two lists of 10,000 series each."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        self.artifact: Any = SimpleNamespace(
+            metadata=SimpleNamespace(row_count=10_000), read_batches=list[Any], release=lambda: None
+        )
+
+    async def __aenter__(self) -> "PlayedHarvest":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    async def results(self) -> AsyncGenerator[tuple[None, Any]]:
+        for _ in range(2):
+            yield None, self.artifact
+
+
+def test_lists_of_series_are_on_an_account_until_they_have_been_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(series_service, "Harvest", PlayedHarvest)
+    wanted = SeriesRequest(((Matcher("job", MatchOp.EQUAL, "a"),),), 0, 10)
+
+    async def compete() -> None:
+        async with coordinator(30 * MIB) as here:
+            cast("Known", cast("Any", here.queries.catalog)).add((("job", "a"),))
+            series = SeriesService(here.queries, cast("Any", SimpleNamespace()), RandomIds())
+            monkeypatch.setattr(here.queries, "crew_of", str)
+            with ExitStack() as held:
+                await series.series(wanted, held)
+                assert here.budget.used_bytes == 20 * MIB
+                with ExitStack() as other, pytest.raises(LimitExceeded, match="a list of series"):
+                    await series.series(wanted, other)
+            assert here.budget.used_bytes == 0
+            with ExitStack() as held:
+                assert (await series.label_names(wanted, held)).values == ()
+                assert here.budget.used_bytes == 20 * MIB
+
+    asyncio.run(compete())

@@ -75,21 +75,23 @@ def metrics_router(queries: MetricsService, series: SeriesService) -> APIRouter:
         form = await read_form(request)
         asked = await in_moments(form, lambda: pm.series_parameters(form))
         wanted = series_request(request, asked)
-        return SeriesResponse(queries, lambda: series.series(wanted), asked.limit, request)
+        return SeriesResponse(queries, lambda held: series.series(wanted, held), asked.limit, request)
 
     async def labels(request: Request) -> Response:
         """The names of labels."""
         form = await read_form(request)
         asked = await in_moments(form, lambda: pm.labels_parameters(form))
         wanted = series_request(request, asked)
-        return SeriesResponse(queries, lambda: series.label_names(wanted), asked.limit, request)
+        return SeriesResponse(queries, lambda held: series.label_names(wanted, held), asked.limit, request)
 
     async def label_values(request: Request) -> Response:
         """The values of a label."""
         form = await read_form(request)
         asked = await in_moments(form, lambda: pm.label_values_parameters(request.path_params["name"], form))
         wanted = series_request(request, asked.series)
-        return SeriesResponse(queries, lambda: series.label_values(asked.name, wanted), asked.series.limit, request)
+        return SeriesResponse(
+            queries, lambda held: series.label_values(asked.name, wanted, held), asked.series.limit, request
+        )
 
     async def metadata(request: Request) -> Response:
         """Types, units and help texts of metrics."""
@@ -244,18 +246,16 @@ class WatchedResponse(Response):
     async def run(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers."""
         try:
-            chunks = await self.answer()
+            try:
+                await self._send(iter(await self.answer()), send)
+            except asyncio.CancelledError as canceled:
+                error = cut_off_by(canceled)
+                if error is None:
+                    raise
+                raise error from None
         except QuarterdeckError as error:
-            await error_response(error)(scope, receive, send)
-            return
-        try:
-            await self._send(iter(chunks), send)
-        except asyncio.CancelledError as canceled:
-            error = cut_off_by(canceled)
-            if error is None:
-                raise
             if self._begun:
-                raise error from None  # whoever serves cuts the connection, so that a part is not taken for the whole
+                raise  # whoever serves cuts the connection, so that a part is not taken for the whole
             await error_response(error)(scope, receive, send)
 
     async def answer(self) -> Iterable[bytes]:
@@ -385,7 +385,7 @@ class SeriesResponse(WatchedResponse):
     def __init__(
         self,
         queries: MetricsService,
-        find: Callable[[], Awaitable[Found | FoundSeries]],
+        find: Callable[[ExitStack], Awaitable[Found | FoundSeries]],
         limit: int,
         request: Request,
     ) -> None:
@@ -394,7 +394,7 @@ class SeriesResponse(WatchedResponse):
         self._limit = limit
 
     async def answer(self) -> Iterable[bytes]:
-        found = await within(self._queries.options.timeout_s, self._find())
+        found = await within(self._queries.options.timeout_s, self._find(self.held))
         rows = found.labels if isinstance(found, FoundSeries) else found.values
         texts = LabelTexts()
         render = texts.object if isinstance(found, FoundSeries) else json_bytes

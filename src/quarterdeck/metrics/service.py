@@ -314,17 +314,19 @@ class MetricsService:
     def keep(self, running: RunningQuery, result: Result, held: ExitStack) -> None:
         """An answer outlives its query while it is sent, and what it takes is on an account until `held` ends. The task
         that sends it is canceled, with the reason, if the memory is needed more urgently."""
-        if result.size_bytes <= FREE_BYTES:
-            return
+        if result.size_bytes > FREE_BYTES:
+            share = held.enter_context(self.share_of_this_task(running.query_id, running.request.text))
+            share.draw(result.size_bytes)
+
+    def share_of_this_task(self, query_id: str, text: str) -> MemoryShare:
+        """An account of what this task has. The task is canceled if that is to end; `cut_off_by` knows why."""
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None
 
         def cut_off(error: LimitExceeded) -> None:
             loop.call_soon_threadsafe(task.cancel, error)
 
-        share = MemoryShare(self.budget, running.query_id, running.request.text, cut_off)
-        held.enter_context(share)
-        share.draw(result.size_bytes)
+        return MemoryShare(self.budget, query_id, text, cut_off)
 
     def now_s(self) -> float:
         """On the clock by which queries are timed."""
@@ -473,7 +475,7 @@ class MetricsService:
 
 
 def cut_off_by(canceled: asyncio.CancelledError) -> LimitExceeded | None:
-    """Why an answer is not to be sent any more, if that is what canceled this task; then it goes on."""
+    """Why an answer is not to be made or sent any more, if that is what canceled this task; then it goes on."""
     reason: object = canceled.args[0] if canceled.args else None
     if not isinstance(reason, LimitExceeded):
         return None
