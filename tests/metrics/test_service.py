@@ -18,7 +18,7 @@ from quarterdeck.metrics import universe as universe_module
 from quarterdeck.metrics.catalog import Catalog
 from quarterdeck.metrics.explaining import explain_analyzed
 from quarterdeck.metrics.model import Segment
-from quarterdeck.metrics.promql.errors import ParseError
+from quarterdeck.metrics.promql.errors import LimitExceeded, ParseError
 from quarterdeck.metrics.promql.labels import METRIC_NAME
 from quarterdeck.metrics.promql.result import Result, Scalar, Vector, limited
 from quarterdeck.metrics.promql.syntax.ast import Matcher, MatchOp
@@ -80,6 +80,13 @@ def test_what_needs_no_samples_is_answered_without_workers(scene: Scene) -> None
     assert isinstance(found, Vector)
     assert found.values.tolist() == [1.0]
     assert scene.queries.admission.running == 0
+
+
+@pytest.mark.parametrize("text", ["up[100y:1ms]", "max_over_time(up[100y:1ms])[1h:1m]", "rate(sum(up)[100y:1ms])"])
+def test_a_subquery_of_which_no_series_would_fit_is_refused_before_workers_evaluate_it(scene: Scene, text: str) -> None:
+    scene.known.add(((METRIC_NAME, "up"),))  # there is a work to be done, and nobody to do it
+    with pytest.raises(LimitExceeded, match=r"a subquery has 3,15[\d,]+ steps, and no more than"):
+        scene.ask(text)
 
 
 def test_a_query_that_is_wrong_gives_its_place_back(scene: Scene) -> None:

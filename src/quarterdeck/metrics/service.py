@@ -41,7 +41,7 @@ from quarterdeck.metrics.promql.limits import Limits, Memory
 from quarterdeck.metrics.promql.memory import MemorySource
 from quarterdeck.metrics.promql.notes import Notes
 from quarterdeck.metrics.promql.plan.pipeline import QueryPlan, plan_query
-from quarterdeck.metrics.promql.plan.rules.check_times import check_range
+from quarterdeck.metrics.promql.plan.rules.check_times import check_range, check_windows
 from quarterdeck.metrics.promql.result import Result, Value
 from quarterdeck.metrics.promql.syntax.types import ValueType
 from quarterdeck.metrics.tasks import LeafTask, QueryTimes, WorkLimits, encode_task
@@ -340,7 +340,10 @@ class MetricsService:
 
         def plan() -> QueryPlan:
             step_ms = self.options.default_subquery_step_ms
-            return plan_query(request.text, request.start_ms, request.end_ms, request.step_ms, step_ms)
+            planned = plan_query(request.text, request.start_ms, request.end_ms, request.step_ms, step_ms)
+            for part in (planned.plan, *(leaf.plan for leaf in planned.leaves)):
+                check_windows(part, limits.memory_bytes)
+            return planned
 
         return plan() if len(request.text) <= _SHORT_TEXT else await self.in_thread(plan)
 
