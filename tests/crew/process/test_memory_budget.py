@@ -60,11 +60,11 @@ def test_the_largest_is_ended_by_name_so_that_a_small_one_may_go_on(scene: Scene
     assert small.draw(20 * MIB) == 20 * MIB
     assert len(scene.told) == 1
     assert scene.told[0].startswith("query huge: query huge (up) was ended: it has 190 MiB, the most of all, and")
-    assert scene.budget.is_ending
+    assert scene.budget.ending_bytes == 190 * MIB
     with pytest.raises(MemoryShortError, match="query huge"):
         huge.draw(191 * MIB)
     huge.close()
-    assert not scene.budget.is_ending
+    assert scene.budget.ending_bytes == 0
     assert scene.budget.used_bytes == 20 * MIB
 
 
@@ -178,6 +178,20 @@ def test_when_the_process_really_takes_too_much_the_largest_is_ended_whatever_ac
     process.look()
     assert len(scene.told) == 2
     small.close()
+
+
+def test_when_one_that_is_about_to_end_is_not_enough_the_next_one_goes_too() -> None:
+    scene = Scene(GIB)
+    process = Process(scene)
+    accounts = [scene.open(f"query {number}", 100 * MIB) for number in range(4)]
+    process.taken_bytes = 1100 * MIB
+    process.look(4)
+    assert len(scene.told) == 2
+    process.taken_bytes = 1300 * MIB
+    process.look(4)
+    assert len(scene.told) == 4
+    for account in accounts:
+        account.close()
 
 
 def test_what_can_be_given_back_for_nothing_goes_before_a_query() -> None:

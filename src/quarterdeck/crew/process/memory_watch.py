@@ -116,7 +116,8 @@ class MemoryWatch:
         return now_bytes > _SHORT_SHARE * self._limit_bytes and self._is_ours(now_bytes)
 
     def _must_end(self, now_bytes: int) -> bool:
-        return now_bytes > self._full_bytes and self._is_ours(now_bytes) and not self._budget.is_ending
+        """One at a time, unless what is about to be free is not enough."""
+        return now_bytes - self._budget.ending_bytes > self._full_bytes and self._is_ours(now_bytes)
 
     def _is_ours(self, now_bytes: int) -> bool:
         """Whether queries have to do with it: an idle process may take more than its limit all by itself."""
