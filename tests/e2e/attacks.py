@@ -22,7 +22,7 @@ from quarterdeck.control.dialer import GrpcDialer, Identity
 from quarterdeck.control.link import LinkClosedError
 from tests.e2e.crew import Coordinator, Crew, Member, Worker, until
 from tests.e2e.door import Door, RefusedError, Scan
-from tests.e2e.innocent import Question, light_query, light_scan, light_search
+from tests.e2e.innocent import Question, Reached, light_query, light_scan, light_search
 from tests.e2e.lake import Lake, fill
 from tests.e2e.log_lines import Logs, write_logs
 from tests.e2e.promql import Reply, answer
@@ -97,11 +97,9 @@ class Ground:
         return [self.coordinator, *self.workers]
 
     def questions(self) -> list[Question]:
-        return [
-            light_query(self.coordinator, LIGHT),
-            light_scan(self.coordinator, self.lake),
-            light_search(self.coordinator, self.logs),
-        ]
+        """They go to where the coordinator is, whether it runs or not."""
+        asked = Reached(self.door)
+        return [light_query(asked, LIGHT), light_scan(asked, self.lake), light_search(asked, self.logs)]
 
     def engines(self) -> list[psutil.Process]:
         """Processes that the workers have made: hosts, and the engines that these have forked."""

@@ -9,7 +9,7 @@ from collections.abc import Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
 import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
@@ -34,6 +34,13 @@ class RefusedError(Exception):
         super().__init__(f"{status}: {body.decode(errors='replace')}")
         self.status = status
         self.code = _code(body)
+
+
+class Served(Protocol):
+    """Whoever can be asked."""
+
+    @property
+    def door(self) -> "Door": ...
 
 
 @dataclass(frozen=True, slots=True)

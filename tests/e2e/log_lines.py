@@ -1,5 +1,6 @@
 """Logs to search, the truth about them from DuckDB alone, and searches over HTTP."""
 
+import http.client
 import json
 from collections.abc import Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -10,7 +11,7 @@ from typing import Any, TypeAlias
 
 import duckdb
 
-from tests.e2e.crew import Recruiter
+from tests.e2e.door import RefusedError, Served
 
 Record: TypeAlias = dict[str, Any]
 
@@ -63,13 +64,14 @@ class Found:
         return {worker["addr"]: worker["chunks"] for worker in self.done["workers"]}
 
 
-def search(root: Recruiter, query: str, sources: Sequence[str], **options: object) -> Found:
+def search(root: Served, query: str, sources: Sequence[str], **options: object) -> Found:
     """As the command asks: server-sent events."""
     document = {"query": query, "sources": list(sources), **options}
     with root.door.posted("/v1/search", document, Accept="text/event-stream") as connection:
         response = connection.getresponse()
         text = response.read().decode()
-    assert response.status == 200, text
+    if response.status != http.client.OK:
+        raise RefusedError(response.status, text.encode())
     rows: list[Record] = []
     done: Record = {}
     for event, lines in _frames(text):
@@ -82,7 +84,7 @@ def search(root: Recruiter, query: str, sources: Sequence[str], **options: objec
 
 
 @contextmanager
-def searching(root: Recruiter, query: str, sources: Sequence[str], **options: object) -> "Generator[Future[Found]]":
+def searching(root: Served, query: str, sources: Sequence[str], **options: object) -> "Generator[Future[Found]]":
     """The search goes on beside the block, and is waited for at its end."""
     with ThreadPoolExecutor(1, thread_name_prefix="search") as pool:
         found = pool.submit(lambda: search(root, query, sources, **options))

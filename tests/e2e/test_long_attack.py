@@ -1,5 +1,6 @@
-"""A crew under attack for minutes, in all ways at once, while its workers are killed and stopped: whoever asks gets
-right answers or is told of an error, no process ends but those that were ended here, and at the end all heals."""
+"""A crew under attack for minutes, in all ways at once, while its workers and its coordinator are killed and stopped:
+whoever asks gets right answers or is told of an error, no process ends but those that were ended here, and at the end
+all heals."""
 
 import contextlib
 import os
@@ -132,11 +133,11 @@ class Siege:
             try:
                 attack()
             except TOLD as error:
-                self.told[type(error).__name__] += 1  # a worker that it spoke to was killed
+                self.told[type(error).__name__] += 1  # whoever it spoke to was killed
             except attacks.AnsweredError as error:
                 self.let_in.append(f"{attack.__name__}: {error}")
             except AssertionError:
-                self.told["a worker is being started"] += 1
+                self.told["somebody is being started"] += 1
             self.happened[attack.__name__] += 1
 
 
@@ -175,7 +176,7 @@ def test_under_a_long_attack_and_kills_every_answer_is_right_or_an_error_and_not
     print(f"happened: {dict(siege.happened)}; attackers were told: {dict(siege.told)}")
     print(f"innocents: {answers} right answers, errors: {dict(errors)}")
     assert not siege.let_in, siege.let_in[:5]
-    assert answers > ATTACK_S, "innocents got through"
+    assert answers > ATTACK_S / 4, "innocents got through"
 
     for question in questions:
         assert question.is_right(question.ask())
@@ -191,22 +192,37 @@ def test_under_a_long_attack_and_kills_every_answer_is_right_or_an_error_and_not
 
 
 def hurt(siege: Siege) -> None:
-    """Kills a worker, or stops it for a while; until the time is over. Whoever was not killed here must run."""
+    """Kills a worker or the coordinator, or stops a worker for a while; until the time is over. Whoever was not killed
+    here must run."""
     chance = random.Random(SEED)
     ends_at_s = time.monotonic() + ATTACK_S
+    disasters = [kill_a_worker, stop_a_worker, kill_the_coordinator]
     while time.monotonic() < ends_at_s:
-        worker = chance.choice(siege.ground.workers)
-        if chance.random() < 0.5:
-            siege.orphans += attacks.engines_of(worker)
-            worker.kill()
-            siege.happened["kill a worker"] += 1
-            siege.over.wait(chance.uniform(0.0, 2.0))
-            worker.start()
-        else:
-            worker.send(signal.SIGSTOP)
-            siege.happened["stop a worker"] += 1
-            siege.over.wait(chance.uniform(0.1, 5.0))
-            worker.send(signal.SIGCONT)
+        (disaster,) = chance.choices(disasters, (2, 2, 1))
+        disaster(siege, chance)
+        siege.happened[disaster.__name__] += 1
         siege.over.wait(chance.uniform(1.0, 6.0))
         for member in siege.ground.members:
             assert member.is_running, f"{member.name} ended with {member.process.poll()}: nobody here did that"
+
+
+def kill_a_worker(siege: Siege, chance: random.Random) -> None:
+    worker = chance.choice(siege.ground.workers)
+    siege.orphans += attacks.engines_of(worker)
+    worker.kill()
+    siege.over.wait(chance.uniform(0.0, 2.0))
+    worker.start()
+
+
+def stop_a_worker(siege: Siege, chance: random.Random) -> None:
+    worker = chance.choice(siege.ground.workers)
+    worker.send(signal.SIGSTOP)
+    siege.over.wait(chance.uniform(0.1, 5.0))
+    worker.send(signal.SIGCONT)
+
+
+def kill_the_coordinator(siege: Siege, chance: random.Random) -> None:
+    """It is up again before the next disaster: of what is killed while it starts nobody learns anything."""
+    siege.ground.coordinator.kill()
+    siege.over.wait(chance.uniform(0.0, 2.0))
+    siege.ground.coordinator.start().wait_up()

@@ -24,7 +24,7 @@ from quarterdeck.metrics.promql.flow.leaf import LeafValues
 from quarterdeck.metrics.promql.labels import get
 from quarterdeck.metrics.promql.plan.leaves import BaseExpr
 from quarterdeck.metrics.promql.plan.pipeline import plan_query
-from quarterdeck.metrics.tasks import LeafTask, QueryTimes, WorkLimits, encode_task
+from quarterdeck.metrics.tasks import LeafTask, QueryTimes, Task, WorkLimits, encode_task
 from quarterdeck.metrics.transfer.leaf_blocks import LeafReader
 from quarterdeck.metrics.transfer.notes_text import Report
 from quarterdeck.stores.database.opening import open_database
@@ -90,9 +90,10 @@ class LeafWorker:
             await database.close()
         return divide(universe, selections_of(leaf, LOOKBACK_MS, instant=False)).works
 
-    async def execute(self, task: LeafTask) -> Artifact:
+    async def execute(self, task: Task) -> Artifact:
         self._number += 1
-        key = WorkKey(QueryId("q"), LeafId(task.leaf_id), WorkId(f"q/0/{self._number}"))
+        leaf_id = task.leaf_id if isinstance(task, LeafTask) else "series"
+        key = WorkKey(QueryId("q"), LeafId(leaf_id), WorkId(f"q/0/{self._number}"))
         spec = WorkSpec(key, WorkKind.LEAF, LEAF, encode_task(task), affinity_key="any", tenant="default")
         return await self.executors.execute(AttemptId(key, 1), spec, lambda fraction: None)
 

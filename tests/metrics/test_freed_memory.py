@@ -48,3 +48,21 @@ def test_arrays_of_the_next_query_are_not_cleared_again() -> None:
 def test_what_somebody_set_by_hand_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "1000000")
     assert not keep_freed_memory()
+
+
+_POOL = """
+from quarterdeck.cli import processes
+from quarterdeck.config import load_coordinator
+
+processes._begin(load_coordinator(None, {}), "coordinator")
+import pyarrow
+print(pyarrow.default_memory_pool().backend_name)
+"""
+
+
+def test_a_process_has_one_allocator_for_arrows_readers_and_writers_too() -> None:
+    """Those of Parquet take their memory from the pool that is the default when Arrow is loaded, whatever is set later:
+    200 MB of it stayed with a coordinator for good."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("ARROW_")}
+    done = subprocess.run([sys.executable, "-c", _POOL], env=environment, check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "system"

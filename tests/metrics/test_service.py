@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, cast
 
@@ -17,7 +18,7 @@ from quarterdeck.metrics import universe as universe_module
 from quarterdeck.metrics.catalog import Catalog
 from quarterdeck.metrics.explaining import explain_analyzed
 from quarterdeck.metrics.model import Segment
-from quarterdeck.metrics.promql.errors import ParseError
+from quarterdeck.metrics.promql.errors import LimitExceeded, ParseError
 from quarterdeck.metrics.promql.labels import METRIC_NAME
 from quarterdeck.metrics.promql.result import Result, Scalar, Vector, limited
 from quarterdeck.metrics.promql.syntax.ast import Matcher, MatchOp
@@ -27,6 +28,8 @@ from quarterdeck.metrics.service import MetricsService, QueryOptions, QueryReque
 from quarterdeck.metrics.universe import Universe
 from quarterdeck.stores.objects import ObjectRef
 
+HELD = ExitStack()
+"""Of answers that no worker has a part in: nothing is in it."""
 UP = Matcher(METRIC_NAME, MatchOp.EQUAL, "up")
 
 
@@ -79,6 +82,13 @@ def test_what_needs_no_samples_is_answered_without_workers(scene: Scene) -> None
     assert scene.queries.admission.running == 0
 
 
+@pytest.mark.parametrize("text", ["up[100y:1ms]", "max_over_time(up[100y:1ms])[1h:1m]", "rate(sum(up)[100y:1ms])"])
+def test_a_subquery_of_which_no_series_would_fit_is_refused_before_workers_evaluate_it(scene: Scene, text: str) -> None:
+    scene.known.add(((METRIC_NAME, "up"),))  # there is a work to be done, and nobody to do it
+    with pytest.raises(LimitExceeded, match=r"a subquery has 3,15[\d,]+ steps, and no more than"):
+        scene.ask(text)
+
+
 def test_a_query_that_is_wrong_gives_its_place_back(scene: Scene) -> None:
     for _ in range(3):
         with pytest.raises(ParseError):
@@ -125,14 +135,14 @@ def test_many_segments_are_looked_at_beside_the_event_loop(
     everything = SeriesRequest((), 0, 10)
     for ask in (
         lambda: scene.ask("up", 1_000),
-        lambda: asyncio.run(scene.series.label_names(everything)),
-        lambda: asyncio.run(scene.series.label_values("job", everything)),
+        lambda: asyncio.run(scene.series.label_names(everything, HELD)),
+        lambda: asyncio.run(scene.series.label_values("job", everything, HELD)),
     ):
         threads.clear()
         ask()
         assert threads <= {beside}
     threads.clear()
-    asyncio.run(scene.series.series(replace(everything, selectors=((UP,),))))
+    asyncio.run(scene.series.series(replace(everything, selectors=((UP,),)), HELD))
     assert threads == {True}, "there may be many selectors, whatever the segments"
 
 
@@ -140,12 +150,12 @@ def test_label_names_and_values_are_those_of_the_time_that_is_asked_for(scene: S
     scene.known.add(((METRIC_NAME, "up"), ("job", "b")), ((METRIC_NAME, "down"), ("job", "a"), ("zone", "z")))
     scene.known.add((("nameless", "x"),))
     now, later = SeriesRequest((), 0, 5), SeriesRequest((), 11, 20)
-    assert asyncio.run(scene.series.label_names(now)).values == (METRIC_NAME, "job", "nameless", "zone")
-    assert asyncio.run(scene.series.label_names(later)).values == ()
-    assert asyncio.run(scene.series.label_values("job", now)).values == ("a", "b")
-    assert asyncio.run(scene.series.label_values(METRIC_NAME, now)).values == ("down", "up")
-    assert asyncio.run(scene.series.label_values("job", later)).values == ()
-    assert asyncio.run(scene.series.label_values("nowhere", now)).values == ()
+    assert asyncio.run(scene.series.label_names(now, HELD)).values == (METRIC_NAME, "job", "nameless", "zone")
+    assert asyncio.run(scene.series.label_names(later, HELD)).values == ()
+    assert asyncio.run(scene.series.label_values("job", now, HELD)).values == ("a", "b")
+    assert asyncio.run(scene.series.label_values(METRIC_NAME, now, HELD)).values == ("down", "up")
+    assert asyncio.run(scene.series.label_values("job", later, HELD)).values == ()
+    assert asyncio.run(scene.series.label_values("nowhere", now, HELD)).values == ()
 
 
 def test_a_limit_cuts_series_and_says_so() -> None:

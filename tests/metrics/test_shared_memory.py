@@ -2,19 +2,24 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 import pytest
+from starlette.requests import Request
+from starlette.types import Message
 
 from quarterdeck.core.errors import ErrorCode
+from quarterdeck.crew.executors import ExecutionFailedError
 from quarterdeck.crew.observers.timelines import Timelines
 from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds
 from quarterdeck.crew.process.memory_budget import MemoryBudget
 from quarterdeck.crew.process.memory_watch import MemoryWatch
+from quarterdeck.metrics import series_service
 from quarterdeck.metrics.api import parameters as pm
 from quarterdeck.metrics.catalog import Catalog
 from quarterdeck.metrics.memory_share import MemoryShare
@@ -22,10 +27,14 @@ from quarterdeck.metrics.promql.blocks import Axis, SeriesBlock
 from quarterdeck.metrics.promql.errors import LimitExceeded
 from quarterdeck.metrics.promql.flow.evalflow import EvalFlow
 from quarterdeck.metrics.promql.kernels.warm import warm
+from quarterdeck.metrics.promql.labels import METRIC_NAME
 from quarterdeck.metrics.promql.limits import Memory
 from quarterdeck.metrics.promql.result import Result, Scalar
-from quarterdeck.metrics.routes import run_query
+from quarterdeck.metrics.promql.syntax.ast import Matcher, MatchOp
+from quarterdeck.metrics.routes import WatchedResponse, run_query
+from quarterdeck.metrics.series_service import SeriesRequest, SeriesService
 from quarterdeck.metrics.service import MetricsService, QueryOptions, QueryRequest, RunningQuery
+from quarterdeck.metrics.tasks import LeafTask, SeriesTask
 from tests.e2e.samples import Samples
 from tests.metrics.leaf_worker import leaf_worker
 from tests.metrics.test_service import Known
@@ -177,6 +186,73 @@ def test_an_answer_is_on_an_account_until_it_has_been_sent_and_its_sending_can_b
     asyncio.run(compete())
 
 
+class Slow(WatchedResponse):
+    """An answer of 16 MiB in two pieces, of which one is made when the test says so."""
+
+    def __init__(self, queries: MetricsService, first_piece: bytes) -> None:
+        super().__init__(queries, Request({"type": "http", "headers": []}))
+        self.inside, self.go_on = threading.Event(), threading.Event()
+        self._first_piece = first_piece
+        self.sent: list[Message] = []
+
+    async def answer(self) -> Iterable[bytes]:
+        count = 1_000_000
+        block = SeriesBlock(Axis.of(((),)), np.array([0, count]), np.arange(count), np.zeros(count))
+        async with self._queries.opened(QueryRequest("1", 0, 0, 0)) as running:
+            self._queries.keep(running, Result(block), self.held)
+        return self._chunks()
+
+    def _chunks(self) -> Iterator[bytes]:
+        if self._first_piece:
+            yield self._first_piece
+        self.inside.set()
+        self.go_on.wait()
+        yield b"the rest"
+
+    async def ask(self) -> None:
+        async def receive() -> Message:
+            await asyncio.Event().wait()
+            raise NotImplementedError
+
+        async def send(message: Message) -> None:
+            self.sent.append(message)
+
+        await self({"type": "http"}, receive, send)
+
+
+def test_an_answer_whose_memory_is_needed_before_it_has_begun_is_an_error_like_any_other() -> None:
+    async def compete() -> None:
+        async with coordinator(20 * MIB) as here:
+            response = Slow(here.queries, b"")
+            asked = asyncio.create_task(response.ask())
+            await asyncio.to_thread(response.inside.wait)
+            with MemoryShare(here.budget, "other", "2") as other:
+                other.draw(10 * MIB)
+                response.go_on.set()
+                await asked
+            assert response.sent[0]["status"] == 422
+            assert b"was ended: it has 16 MiB" in response.sent[1]["body"]
+
+    asyncio.run(compete())
+
+
+def test_an_answer_whose_memory_is_needed_when_it_has_begun_is_cut_off_with_the_reason() -> None:
+    async def compete() -> None:
+        async with coordinator(20 * MIB) as here:
+            response = Slow(here.queries, b"x" * MIB)
+            asked = asyncio.create_task(response.ask())
+            await asyncio.to_thread(response.inside.wait)
+            with MemoryShare(here.budget, "other", "2") as other:
+                other.draw(10 * MIB)
+                response.go_on.set()
+                with pytest.raises(LimitExceeded, match="was ended: it has 16 MiB"):
+                    await asked
+            assert response.sent[0]["status"] == 200
+            assert all(message.get("more_body", True) for message in response.sent)
+
+    asyncio.run(compete())
+
+
 def test_a_worker_refuses_the_work_that_its_memory_has_no_room_for(tmp_path: Path) -> None:
     async def refuse() -> None:
         async with leaf_worker(tmp_path, Samples("m", 200, 400)) as worker:
@@ -207,3 +283,67 @@ def test_an_account_asks_for_shared_memory_only_when_it_has_grown() -> None:
         with pytest.raises(LimitExceeded, match="the most of all"):
             memory.need(99 * MIB)
     assert budget.used_bytes == 0
+
+
+def test_a_worker_refuses_a_list_of_series_that_its_memory_has_no_room_for(tmp_path: Path) -> None:
+    def task(of: LeafTask, metric: str) -> SeriesTask:
+        matchers = (Matcher(METRIC_NAME, MatchOp.EQUAL, metric),)
+        return SeriesTask((matchers,), 0, 1 << 50, of.segments, of.part, 1_000_000)
+
+    async def refuse() -> None:
+        async with leaf_worker(tmp_path, Samples("m", 5000, 2)) as worker:
+            await worker.put()
+            _, leaf_task = await worker.planned("m")
+            assert (await worker.execute(task(leaf_task, "m"))).row_count == 5001
+            worker.budget_of_leaves.limit_bytes = 3 * MIB
+            with pytest.raises(
+                ExecutionFailedError, match=r"query q \(a list of series\) was ended: it needs"
+            ) as caught:
+                await worker.execute(task(leaf_task, "m"))
+            assert caught.value.error.code == ErrorCode.RESOURCE_EXHAUSTED
+            assert not caught.value.error.retryable
+            assert worker.budget_of_leaves.is_idle
+            assert (await worker.execute(task(leaf_task, "nothing"))).row_count == 1
+
+    asyncio.run(refuse())
+
+
+class PlayedHarvest:
+    """Two lists of 10,000 series each."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        self.artifact: Any = SimpleNamespace(
+            metadata=SimpleNamespace(row_count=10_000), read_batches=list[Any], release=lambda: None
+        )
+
+    async def __aenter__(self) -> "PlayedHarvest":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    async def results(self) -> AsyncGenerator[tuple[None, Any]]:
+        for _ in range(2):
+            yield None, self.artifact
+
+
+def test_lists_of_series_are_on_an_account_until_they_have_been_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(series_service, "Harvest", PlayedHarvest)
+    wanted = SeriesRequest(((Matcher("job", MatchOp.EQUAL, "a"),),), 0, 10)
+
+    async def compete() -> None:
+        async with coordinator(30 * MIB) as here:
+            cast("Known", cast("Any", here.queries.catalog)).add((("job", "a"),))
+            series = SeriesService(here.queries, cast("Any", SimpleNamespace()), RandomIds())
+            monkeypatch.setattr(here.queries, "crew_of", str)
+            with ExitStack() as held:
+                await series.series(wanted, held)
+                assert here.budget.used_bytes == 20 * MIB
+                with ExitStack() as other, pytest.raises(LimitExceeded, match="a list of series"):
+                    await series.series(wanted, other)
+            assert here.budget.used_bytes == 0
+            with ExitStack() as held:
+                assert (await series.label_names(wanted, held)).values == ()
+                assert here.budget.used_bytes == 20 * MIB
+
+    asyncio.run(compete())

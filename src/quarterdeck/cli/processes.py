@@ -67,6 +67,9 @@ def run_recruiter(config: Path | None, flags: Mapping[str, object], lifeline: in
 
 
 def _begin(settings: _Settings, role: str) -> None:
+    # Arrow reads it when it is loaded. What Parquet's readers and writers take comes from nowhere else: only then does
+    # one call give back all that queries have freed.
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     from quarterdeck.telemetry.logs import configure  # noqa: PLC0415 - see above
     from quarterdeck.telemetry.traces import configure_tracing  # noqa: PLC0415
 

@@ -30,7 +30,8 @@ from quarterdeck.metrics.promql.exec.node import Context
 from quarterdeck.metrics.promql.flow.leaf import evaluate_leaf
 from quarterdeck.metrics.promql.kernels.threads import Stopped, Threads
 from quarterdeck.metrics.promql.kernels.warm import warm
-from quarterdeck.metrics.promql.limits import Memory
+from quarterdeck.metrics.promql.labels import Labels
+from quarterdeck.metrics.promql.limits import LISTED_BYTES, Memory
 from quarterdeck.metrics.promql.notes import Notes
 from quarterdeck.metrics.promql.plan.leaves import BaseExpr
 from quarterdeck.metrics.promql.plan.pipeline import QueryPlan, plan_query
@@ -259,18 +260,23 @@ class LeafExecutor:
         artifact: ArtifactWriter,
         execution: Execution,
     ) -> None:
-        def check(_: int) -> None:
-            execution.token.check()
+        found: set[Labels] = set()
+        with MemoryShare(self._budget, execution.attempt.key.query_id, "a list of series") as share:
+            memory = Memory(self._memory_bytes, share)
 
-        found = {
-            labels
-            for matchers in task.selectors
-            for labels in source.source.series(matchers, task.start_ms, task.end_ms, check)
-        }
-        if len(found) > task.max_series:
-            raise _too_many_series(task.max_series)
-        source.series = len(found)
-        write_series(artifact, sorted(found), source.report(inputs))
+            def need(more_bytes: int) -> None:
+                execution.token.check()
+                share.check()
+                memory.need(len(found) * LISTED_BYTES + more_bytes)
+                if more_bytes > task.max_series * LISTED_BYTES:
+                    raise _too_many_series(task.max_series)
+
+            for matchers in task.selectors:
+                found |= source.source.series(matchers, task.start_ms, task.end_ms, need)
+            if len(found) > task.max_series:
+                raise _too_many_series(task.max_series)
+            source.series = len(found)
+            write_series(artifact, sorted(found), source.report(inputs))
 
 
 class _CountingSource:

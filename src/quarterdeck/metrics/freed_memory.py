@@ -22,7 +22,8 @@ _BY_HAND: Final = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "GLIBC_TU
 
 
 def use_one_allocator() -> None:
-    """Arrow allocates as everything else does from now on. Its own allocator keeps what a thread has freed until that
+    """Arrow allocates as everything else does from now on, where Python asks it; what its C++ asks for by itself is set
+    when the process begins, in `cli/processes.py`. Its own allocator keeps what a thread has freed until that
     thread asks again: 250 MB after a wide query, which nobody could give back."""
     pa.set_memory_pool(pa.system_memory_pool())
 

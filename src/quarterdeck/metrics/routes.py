@@ -28,7 +28,7 @@ from quarterdeck.metrics.explaining import explain_analyzed
 from quarterdeck.metrics.model import DEFAULT_TENANT
 from quarterdeck.metrics.promql.result import Result, limited
 from quarterdeck.metrics.series_service import Found, FoundSeries, SeriesRequest, SeriesService
-from quarterdeck.metrics.service import MetricsService, QueryRequest
+from quarterdeck.metrics.service import MetricsService, QueryRequest, cut_off_by
 from quarterdeck.telemetry.traces import span
 
 T = TypeVar("T")
@@ -75,21 +75,23 @@ def metrics_router(queries: MetricsService, series: SeriesService) -> APIRouter:
         form = await read_form(request)
         asked = await in_moments(form, lambda: pm.series_parameters(form))
         wanted = series_request(request, asked)
-        return SeriesResponse(queries, lambda: series.series(wanted), asked.limit, request)
+        return SeriesResponse(queries, lambda held: series.series(wanted, held), asked.limit, request)
 
     async def labels(request: Request) -> Response:
         """The names of labels."""
         form = await read_form(request)
         asked = await in_moments(form, lambda: pm.labels_parameters(form))
         wanted = series_request(request, asked)
-        return SeriesResponse(queries, lambda: series.label_names(wanted), asked.limit, request)
+        return SeriesResponse(queries, lambda held: series.label_names(wanted, held), asked.limit, request)
 
     async def label_values(request: Request) -> Response:
         """The values of a label."""
         form = await read_form(request)
         asked = await in_moments(form, lambda: pm.label_values_parameters(request.path_params["name"], form))
         wanted = series_request(request, asked.series)
-        return SeriesResponse(queries, lambda: series.label_values(asked.name, wanted), asked.series.limit, request)
+        return SeriesResponse(
+            queries, lambda held: series.label_values(asked.name, wanted, held), asked.series.limit, request
+        )
 
     async def metadata(request: Request) -> Response:
         """Types, units and help texts of metrics."""
@@ -244,11 +246,17 @@ class WatchedResponse(Response):
     async def run(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers."""
         try:
-            chunks = await self.answer()
+            try:
+                await self._send(iter(await self.answer()), send)
+            except asyncio.CancelledError as canceled:
+                error = cut_off_by(canceled)
+                if error is None:
+                    raise
+                raise error from None
         except QuarterdeckError as error:
+            if self._begun:
+                raise  # whoever serves cuts the connection, so that a part is not taken for the whole
             await error_response(error)(scope, receive, send)
-            return
-        await self._send(iter(chunks), send)
 
     async def answer(self) -> Iterable[bytes]:
         """The body, in chunks that are made as they are sent."""
@@ -377,7 +385,7 @@ class SeriesResponse(WatchedResponse):
     def __init__(
         self,
         queries: MetricsService,
-        find: Callable[[], Awaitable[Found | FoundSeries]],
+        find: Callable[[ExitStack], Awaitable[Found | FoundSeries]],
         limit: int,
         request: Request,
     ) -> None:
@@ -386,7 +394,7 @@ class SeriesResponse(WatchedResponse):
         self._limit = limit
 
     async def answer(self) -> Iterable[bytes]:
-        found = await within(self._queries.options.timeout_s, self._find())
+        found = await within(self._queries.options.timeout_s, self._find(self.held))
         rows = found.labels if isinstance(found, FoundSeries) else found.values
         texts = LabelTexts()
         render = texts.object if isinstance(found, FoundSeries) else json_bytes

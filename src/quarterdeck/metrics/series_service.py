@@ -1,9 +1,10 @@
 """Which series, label names and label values there are: from the catalog where it knows, else by works for the crew."""
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
-from quarterdeck.core.ids import LeafId, WorkId
+from quarterdeck.core.ids import LeafId, QueryId, WorkId
 from quarterdeck.core.workcoord.model import WorkKey, WorkKind, WorkSpec
 from quarterdeck.core.workcoord.policies import LEAF
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
@@ -15,6 +16,7 @@ from quarterdeck.metrics.model import DEFAULT_TENANT
 from quarterdeck.metrics.planning import Selection, divide
 from quarterdeck.metrics.promql.errors import LimitExceeded
 from quarterdeck.metrics.promql.labels import METRIC_NAME, Labels
+from quarterdeck.metrics.promql.limits import LISTED_BYTES
 from quarterdeck.metrics.promql.syntax.ast import Matcher
 from quarterdeck.metrics.service import MetricsService
 from quarterdeck.metrics.tasks import SeriesTask, encode_task
@@ -50,60 +52,65 @@ class FoundSeries:
 
 
 class SeriesService:
-    """Answers about labels. It shares the queries' line: at most so many run at once."""
+    """Answers about labels. It shares the queries' line: at most so many run at once; and their memory: labels that
+    workers send are on an account until `held` ends, which is when the answer has been sent."""
 
     def __init__(self, queries: MetricsService, driver: CoordinatorDriver[FetchedArtifact], ids: RandomIds) -> None:
         self._queries = queries
         self._driver = driver
         self._ids = ids
 
-    async def label_names(self, request: SeriesRequest) -> Found:
+    async def label_names(self, request: SeriesRequest, held: ExitStack) -> Found:
         """Sorted."""
         if request.selectors:
-            found = await self.series(request)
+            found = await self.series(request, held)
             return Found(await in_thread(lambda: _names(found)), found.warnings)
         universe = await self._queries.catalog.universe(request.tenant)
         names = await self._queries.over(universe, lambda: _known_names(universe, request))
         return Found(await in_thread(lambda: tuple(sorted(names))))
 
-    async def label_values(self, name: str, request: SeriesRequest) -> Found:
+    async def label_values(self, name: str, request: SeriesRequest, held: ExitStack) -> Found:
         """Sorted."""
         if not request.selectors:
             universe = await self._queries.catalog.universe(request.tenant)
             values = await self._queries.over(universe, lambda: _known_values(universe, name, request))
             if values is not None:
                 return Found(await in_thread(lambda: tuple(sorted(values))))
-        found = await self.series(request)
+        found = await self.series(request, held)
         return Found(await in_thread(lambda: _values(found, name)), found.warnings)
 
-    async def series(self, request: SeriesRequest) -> FoundSeries:
+    async def series(self, request: SeriesRequest, held: ExitStack) -> FoundSeries:
         """All that match, by works for the crew."""
         options = self._queries.options
         async with self._queries.admission.admitted(options.timeout_s):
             universe = await self._queries.catalog.universe(request.tenant)
             # In a thread: it takes a moment for each segment and each selector.
-            specs = await self._queries.in_thread(lambda: self._specs(universe, request))
+            query_id = self._ids.query_id()
+            specs = await self._queries.in_thread(lambda: self._specs(query_id, universe, request))
             if not specs:
                 return FoundSeries(())
+            share = held.enter_context(self._queries.share_of_this_task(query_id, "a list of series"))
+            rows = 0
             lists: list[SeriesList] = []
             window = Window(len(specs), options.result_bytes, first_works=len(specs))
             async with Harvest(
                 self._driver,
-                specs[0].key.query_id,
+                query_id,
                 specs,
                 window=window,
                 size_of=lambda fetched: fetched.metadata.size_bytes,
                 wait_limit_s=options.wait_limit_s,
             ) as harvest:
                 async for _, artifact in harvest.results():
+                    rows += artifact.metadata.row_count
+                    share.draw(rows * LISTED_BYTES)
                     lists.append(await in_thread(lambda artifact=artifact: _read(artifact)))
             return await in_thread(lambda: _united(lists, options.max_series))
 
-    def _specs(self, universe: Universe, request: SeriesRequest) -> list[WorkSpec]:
+    def _specs(self, query_id: QueryId, universe: Universe, request: SeriesRequest) -> list[WorkSpec]:
         selectors = request.selectors or ((),)
         selections = [Selection(matchers, request.start_ms, request.end_ms) for matchers in selectors]
         division = divide(universe, selections, self._queries.options.work_rows)
-        query_id = self._ids.query_id()
         specs: list[WorkSpec] = []
         for number, work in enumerate(division.works):
             key = WorkKey(query_id, LeafId("series"), WorkId(f"{query_id}/{number}"))

@@ -9,7 +9,7 @@ import asyncio
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, ExitStack, aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
@@ -41,7 +41,7 @@ from quarterdeck.metrics.promql.limits import Limits, Memory
 from quarterdeck.metrics.promql.memory import MemorySource
 from quarterdeck.metrics.promql.notes import Notes
 from quarterdeck.metrics.promql.plan.pipeline import QueryPlan, plan_query
-from quarterdeck.metrics.promql.plan.rules.check_times import check_range
+from quarterdeck.metrics.promql.plan.rules.check_times import check_range, check_windows
 from quarterdeck.metrics.promql.result import Result, Value
 from quarterdeck.metrics.promql.syntax.types import ValueType
 from quarterdeck.metrics.tasks import LeafTask, QueryTimes, WorkLimits, encode_task
@@ -135,6 +135,7 @@ class RunningQuery:
         self.stopped: Final = threading.Event()
         self.ended: LimitExceeded | None = None
         """Why the process ended it, if that is so."""
+        self._on_end: Callable[[], object] | None = None
         self._readers: list[tuple[PlannedWork, LeafReader, Notes]] = []
         self._flow: EvalFlow | None = None
 
@@ -180,6 +181,29 @@ class RunningQuery:
         """Stops it soon, with this error. From any thread."""
         self.ended = error
         self.stopped.set()
+        on_end = self._on_end
+        if on_end is not None:
+            on_end()
+
+    @asynccontextmanager
+    async def until_ended(self) -> AsyncGenerator[None]:
+        """The block ends when the query is to end, whatever it waits for: a work, or a client that does not read."""
+        loop, limit = asyncio.get_running_loop(), asyncio.timeout(None)
+
+        def wake() -> None:
+            with suppress(RuntimeError):  # the block is over
+                limit.reschedule(loop.time())
+
+        self._on_end = lambda: loop.call_soon_threadsafe(wake)
+        try:
+            async with limit:
+                yield
+        except TimeoutError:
+            if self.ended is None or not limit.expired():
+                raise  # somebody else's
+            raise self.ended from None
+        finally:
+            self._on_end = None
 
     def let_go(self) -> None:
         """Nobody asks any more: what a failure may still lead to, its tracebacks for one, is next to nothing."""
@@ -259,6 +283,7 @@ class MetricsService:
             running.phases.queued_s = queued_s
             stack.callback(running.let_go)
             stack.callback(running.stopped.set)
+            await stack.enter_async_context(running.until_ended())
             share = stack.enter_context(self._share(running))
             running.universe = await self.catalog.universe(request.tenant)
             await self.over(running.universe, lambda: self._divide(running))
@@ -289,17 +314,19 @@ class MetricsService:
     def keep(self, running: RunningQuery, result: Result, held: ExitStack) -> None:
         """An answer outlives its query while it is sent, and what it takes is on an account until `held` ends. The task
         that sends it is canceled, with the reason, if the memory is needed more urgently."""
-        if result.size_bytes <= FREE_BYTES:
-            return
+        if result.size_bytes > FREE_BYTES:
+            share = held.enter_context(self.share_of_this_task(running.query_id, running.request.text))
+            share.draw(result.size_bytes)
+
+    def share_of_this_task(self, query_id: str, text: str) -> MemoryShare:
+        """An account of what this task has. The task is canceled if that is to end; `cut_off_by` knows why."""
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None
 
         def cut_off(error: LimitExceeded) -> None:
             loop.call_soon_threadsafe(task.cancel, error)
 
-        share = MemoryShare(self.budget, running.query_id, running.request.text, cut_off)
-        held.enter_context(share)
-        share.draw(result.size_bytes)
+        return MemoryShare(self.budget, query_id, text, cut_off)
 
     def now_s(self) -> float:
         """On the clock by which queries are timed."""
@@ -313,7 +340,10 @@ class MetricsService:
 
         def plan() -> QueryPlan:
             step_ms = self.options.default_subquery_step_ms
-            return plan_query(request.text, request.start_ms, request.end_ms, request.step_ms, step_ms)
+            planned = plan_query(request.text, request.start_ms, request.end_ms, request.step_ms, step_ms)
+            for part in (planned.plan, *(leaf.plan for leaf in planned.leaves)):
+                check_windows(part, limits.memory_bytes)
+            return planned
 
         return plan() if len(request.text) <= _SHORT_TEXT else await self.in_thread(plan)
 
@@ -445,6 +475,17 @@ class MetricsService:
                 shards.append(evaluate_leaf(leaf, _EMPTY, replace(context, notes=notes), block_cells))
             streams.append(LeafStream(shards, notes))
         running.prepare(EvalFlow(plan, streams, context, block_cells), readers, memory)
+
+
+def cut_off_by(canceled: asyncio.CancelledError) -> LimitExceeded | None:
+    """Why an answer is not to be made or sent any more, if that is what canceled this task; then it goes on."""
+    reason: object = canceled.args[0] if canceled.args else None
+    if not isinstance(reason, LimitExceeded):
+        return None
+    task = asyncio.current_task()
+    assert task is not None
+    task.uncancel()
+    return reason
 
 
 def _checked(reader: LeafReader) -> Iterator[LeafBlock]:

@@ -49,14 +49,16 @@ def tag_router(queries: MetricsService, series: SeriesService) -> APIRouter:
         members = await read_members(request)
         asked = await in_moments(members, lambda: parse_tag_request(members, now_ms()))
         wanted = series_request(request, asked.series)
-        return SeriesResponse(queries, lambda: series.label_names(wanted), asked.series.limit, request)
+        return SeriesResponse(queries, lambda held: series.label_names(wanted, held), asked.series.limit, request)
 
     async def tagvalues(request: Request) -> Response:
         """The values of a tag, of all series or of those that a selector takes."""
         members = await read_members(request)
         asked = await in_moments(members, lambda: parse_tag_request(members, now_ms(), needs_tag=True))
         wanted = series_request(request, asked.series)
-        return SeriesResponse(queries, lambda: series.label_values(asked.tag, wanted), asked.series.limit, request)
+        return SeriesResponse(
+            queries, lambda held: series.label_values(asked.tag, wanted, held), asked.series.limit, request
+        )
 
     for path, handler in (("/metadata", metadata), ("/tags", tags), ("/tagvalues", tagvalues)):
         for method in _METHODS:
@@ -85,7 +87,7 @@ class MetadataResponse(WatchedResponse):
         self._tenant = tenant_of(request)
 
     async def answer(self) -> Iterable[bytes]:
-        found = await self._series.label_values(METRIC_NAME, self._wanted)
+        found = await self._series.label_values(METRIC_NAME, self._wanted, self.held)
         known = await self._queries.catalog.metadata(self._tenant)
 
         def render(metric: str) -> bytes:

@@ -60,11 +60,11 @@ def test_the_largest_is_ended_by_name_so_that_a_small_one_may_go_on(scene: Scene
     assert small.draw(20 * MIB) == 20 * MIB
     assert len(scene.told) == 1
     assert scene.told[0].startswith("query huge: query huge (up) was ended: it has 190 MiB, the most of all, and")
-    assert scene.budget.is_ending
+    assert scene.budget.ending_bytes == 190 * MIB
     with pytest.raises(MemoryShortError, match="query huge"):
         huge.draw(191 * MIB)
     huge.close()
-    assert not scene.budget.is_ending
+    assert scene.budget.ending_bytes == 0
     assert scene.budget.used_bytes == 20 * MIB
 
 
@@ -180,6 +180,20 @@ def test_when_the_process_really_takes_too_much_the_largest_is_ended_whatever_ac
     small.close()
 
 
+def test_when_one_that_is_about_to_end_is_not_enough_the_next_one_goes_too() -> None:
+    scene = Scene(GIB)
+    process = Process(scene)
+    accounts = [scene.open(f"query {number}", 100 * MIB) for number in range(4)]
+    process.taken_bytes = 1100 * MIB
+    process.look(4)
+    assert len(scene.told) == 2
+    process.taken_bytes = 1300 * MIB
+    process.look(4)
+    assert len(scene.told) == 4
+    for account in accounts:
+        account.close()
+
+
 def test_what_can_be_given_back_for_nothing_goes_before_a_query() -> None:
     scene = Scene()
     process = Process(scene)
@@ -206,6 +220,40 @@ def test_while_memory_is_short_nobody_becomes_heavy_and_small_ones_are_answered(
     assert tiny.draw(70 * MIB) == 70 * MIB
     for account in (heavy, light, tiny):
         account.close()
+
+
+def test_nobody_is_refused_or_ended_for_memory_that_is_free_already() -> None:
+    scene = Scene(GIB)
+    process = Process(scene)
+    for number in range(
+        20
+    ):  # one query after the other, of which each leaves something: sooner than a collection may come
+        with scene.open(f"query {number}", 10 * MIB) as account:
+            process.taken_bytes, process.kept_bytes = 200 * MIB, 650 * MIB + 300 * MIB * (number % 2)
+            process.look(4)
+            assert account.draw(100 * MIB) == 100 * MIB
+    assert scene.told == []
+    assert process.did.count("caches") == 2
+
+
+def test_before_a_query_is_ended_what_is_free_goes_back_however_soon_after_the_last_time() -> None:
+    scene = Scene(GIB)
+    process = Process(scene)
+    with scene.open("query", 100 * MIB):
+        for _ in range(5):
+            process.taken_bytes, process.kept_bytes = 200 * MIB, 800 * MIB
+            process.look()
+        assert scene.told == []
+
+
+def test_a_process_that_is_larger_than_it_may_be_keeps_its_caches_when_letting_go_of_them_does_not_help() -> None:
+    scene = Scene()
+    process = Process(scene, limit_bytes=100 * MIB)
+    process.look(200)
+    assert process.did.count("caches") == 1
+    process.taken_bytes = 200 * MIB
+    process.look(40)
+    assert process.did.count("caches") == 2
 
 
 def test_a_small_query_is_not_ended_for_what_it_does_not_have() -> None:

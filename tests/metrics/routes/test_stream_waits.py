@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from starlette.types import Message
 
+from quarterdeck.crew.process.memory_budget import HEAVY_BYTES, Account
 from quarterdeck.metrics.service import QueryOptions
 from tests.http.asked import until
 from tests.metrics.routes.asking import Frame, frames_of
@@ -94,6 +95,61 @@ def test_the_servers_time_ends_a_stream_with_an_error(tmp_path: Path) -> None:
         await until(lambda: bool(made.canceled) and not made.running)
 
     play(tmp_path, scenario, NEVER_S, timeout_s=0.05)
+
+
+class Reluctant(Client):
+    """Takes the head of the answer, and of its body what the test lets it take."""
+
+    async def send(self, message: Message) -> None:
+        if "body" in message:
+            self.is_stuck = not self.reads.is_set()
+            await self.reads.wait()
+        self.sent.append(message)
+
+    is_stuck = False
+
+
+def end_the_only_query(made: Port) -> Account:
+    """As if it had the most of all; an account of the test is left."""
+    budget = made.queries.budget
+    (owner,) = {account.owner for account in budget._accounts}  # pyright: ignore[reportPrivateUsage]
+    account = budget.open(owner, "the test's", lambda error: None)
+    account.draw(2 * HEAVY_BYTES)
+    assert budget.end_largest("memory is short") is not None
+    return account
+
+
+def test_a_query_whose_client_does_not_read_gives_its_memory_back_when_it_is_to_end(tmp_path: Path) -> None:
+    async def scenario(made: Port) -> None:
+        asking = client("vector(1)", Reluctant)
+        assert isinstance(asking, Reluctant)
+        asking.reads.clear()
+        asked = asyncio.create_task(made.app(asking.scope, asking.receive, asking.send))
+        await until(lambda: asking.is_stuck)
+        end_the_only_query(made).close()
+        await until(lambda: made.queries.budget.is_idle)
+        asking.reads.set()
+        await asked
+        *_, end = frames_of(asking.answer().body)
+        assert (end["data"]["status"], end["data"]["errorType"]) == ("error", "execution")
+        assert "was ended: it has 129 MiB, the most of all, and memory is short" in end["data"]["error"]
+
+    play(tmp_path, scenario, NEVER_S)
+
+
+def test_a_query_that_waits_for_its_works_ends_when_it_is_to_end(tmp_path: Path) -> None:
+    async def scenario(made: Port) -> None:
+        asking = client()
+        asked = asyncio.create_task(made.app(asking.scope, asking.receive, asking.send))
+        await until(lambda: bool(made.running))
+        end_the_only_query(made).close()
+        await asked
+        (end,) = frames_of(asking.answer().body)
+        assert end["data"]["errorType"] == "execution"
+        await until(lambda: bool(made.canceled) and not made.running)
+        assert made.queries.budget.is_idle
+
+    play(tmp_path, scenario, NEVER_S)
 
 
 def test_a_query_that_no_worker_takes_ends_with_an_error(tmp_path: Path) -> None:

@@ -120,10 +120,10 @@ class MemoryBudget:
         return not self._accounts
 
     @property
-    def is_ending(self) -> bool:
-        """Whether somebody was told to end and has not yet."""
+    def ending_bytes(self) -> int:
+        """What those have who were told to end and have not yet: it is about to be free."""
         with self._lock:
-            return any(account.ended is not None for account in self._accounts)
+            return sum(account.bytes for account in self._accounts if account.ended is not None)
 
     def draw(self, account: Account, total_bytes: int) -> int:
         """See `Account.draw`."""

@@ -35,6 +35,8 @@ ROW_BYTES: Final = 400
 """About what labels take that a query makes up for one series: measured with five of them."""
 PAIR_BYTES: Final = 80
 """What each further label takes, without its text."""
+LISTED_BYTES: Final = 1_000
+"""About what a series takes in a list: its labels twice, as text or as they are sorted."""
 LABEL_CHARACTERS: Final = 65_536
 """The most that a query may make a label's value of. Names and addresses have hundreds at most; with a template, each
 function of a chain can double what the one before it has made."""

@@ -17,6 +17,7 @@ from quarterdeck.metrics.model import Part
 from quarterdeck.metrics.promql.blocks import F64, I64, Axis, Objects, SeriesBlock, are_histograms, totals_before
 from quarterdeck.metrics.promql.kernels.cuts import between, first_disorder, place_at, side_by_side
 from quarterdeck.metrics.promql.labels import Labels
+from quarterdeck.metrics.promql.limits import LISTED_BYTES
 from quarterdeck.metrics.promql.source import unlimited
 from quarterdeck.metrics.promql.syntax.ast import Matcher
 from quarterdeck.metrics.segments.file import GroupInfo, GroupSamples, GroupSeries, SegmentFile
@@ -100,18 +101,19 @@ class SegmentSource:
         self, matchers: Sequence[Matcher], start_ms: int, end_ms: int, need: Callable[[int], None]
     ) -> set[Labels]:
         """The labels of the series that match and may have samples in that time. Samples are not read: a row group that
-        reaches into that time counts with all its series."""
+        reaches into that time counts with all its series. `need` gets what those found so far take."""
         matchers = tuple(matchers)
         found: set[Labels] = set()
         for segment in self._segments:
             for group in segment.file.groups:
-                need(0)
+                need(len(found) * LISTED_BYTES)
                 if not group.may_have(matchers, start_ms, end_ms):
                     self.reading.groups_pruned += 1
                     continue
                 series = self._series(segment, group)
                 rows: list[int] = self._matching(segment, series, matchers, need).tolist()
                 found.update(series.labels[row] for row in rows)
+        need(len(found) * LISTED_BYTES)
         return found
 
     def _cut(

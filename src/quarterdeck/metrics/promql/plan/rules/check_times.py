@@ -3,6 +3,7 @@
 from typing import Final
 
 from quarterdeck.metrics.promql.errors import ExecutionError, LimitExceeded, ParseError
+from quarterdeck.metrics.promql.limits import CELL_BYTES
 from quarterdeck.metrics.promql.plan import nodes as pn
 
 FARTHEST_MS: Final = 1 << 61
@@ -35,3 +36,17 @@ def check_times(plan: pn.Plan, text: str) -> None:
             at = node.timing.at
             if isinstance(at, int) and abs(at) > FARTHEST_MS:
                 raise ParseError(f"timestamp out of bounds for @ modifier: {at / 1000:f}", text, node.span)
+
+
+def check_windows(plan: pn.Plan, memory_bytes: int) -> None:
+    """Refuse a subquery of which not even one series would fit, before anybody evaluates its steps: that may take for
+    ever, in no memory to speak of."""
+    for node in pn.walk(plan):
+        if isinstance(node, pn.SubqueryRange):
+            steps = node.range_ms // node.step_ms
+            if steps * CELL_BYTES > memory_bytes:
+                raise LimitExceeded(
+                    f"a subquery has {steps:,} steps, and no more than {memory_bytes // CELL_BYTES:,} fit into the "
+                    f"{memory_bytes >> 20:,} MiB that a query may take",
+                    "make its range shorter or its step longer, or raise the limit",
+                )
