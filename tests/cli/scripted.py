@@ -2,6 +2,7 @@
 
 import io
 import json
+import sys
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -136,12 +137,19 @@ class Script:
         self.answers["/v1/scan"] = lambda request: request.rows(*parts, finish=finish)
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Whoever has what it wants may go, at any moment: that is no news for the standard error."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
 @contextmanager
 def scripted_coordinator() -> Generator[Script]:
     class Handler(Request):
         pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = _Server(("127.0.0.1", 0), Handler)
     for file in default_folder().glob(f"*-{server.server_port}.json"):  # of a process that was killed there just now
         file.unlink(missing_ok=True)
     script = Handler.script = Script(f"http://127.0.0.1:{server.server_port}")

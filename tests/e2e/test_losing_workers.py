@@ -94,6 +94,21 @@ def test_a_worker_that_stands_still_is_out_of_rotation_in_time_and_comes_back_as
     until(lambda: victim.busy == 0, "nothing of the old session runs")
 
 
+def test_a_work_whose_worker_is_killed_twice_in_a_row_is_not_taken_for_what_killed_them(
+    coordinator: Coordinator, hands: list[Worker], lake: Lake
+) -> None:
+    with coordinator.door.asked(Scan(burning(150), lake.files[:1], FOUR)) as answer:
+        left = list(hands)
+        for _ in range(2):
+            until(lambda: any(in_flight(coordinator, worker) for worker in left), "somebody does it")
+            victim = next(worker for worker in left if in_flight(coordinator, worker))
+            left.remove(victim)
+            _kill(victim)
+            until(lambda gone=victim.name: gone not in coordinator.workers(), "its loss is known")
+    assert same(answer.result().table, truth(burning(150), lake.files[:1]))
+    assert coordinator.query(answer.result().query_id)["attempts"] == 3
+
+
 @pytest.fixture(scope="module")
 def line(coordinator: Coordinator) -> Iterator[Proxy]:
     """The network to a worker, for its control stream."""
@@ -124,18 +139,3 @@ def test_a_query_outlives_a_cut_connection_and_the_worker_is_back_as_the_same_wh
     after = coordinator.workers()[visitor.name]
     assert (after["worker_id"], after["incarnation"]) == (before["worker_id"], before["incarnation"])
     assert coordinator.query(answer.result().query_id)["attempts"] > FILES
-
-
-def test_a_work_whose_worker_is_killed_twice_in_a_row_is_not_taken_for_what_killed_them(
-    coordinator: Coordinator, hands: list[Worker], lake: Lake
-) -> None:
-    with coordinator.door.asked(Scan(burning(150), lake.files[:1], FOUR)) as answer:
-        left = list(hands)
-        for _ in range(2):
-            until(lambda: any(in_flight(coordinator, worker) for worker in left), "somebody does it")
-            victim = next(worker for worker in left if in_flight(coordinator, worker))
-            left.remove(victim)
-            _kill(victim)
-            until(lambda gone=victim.name: gone not in coordinator.workers(), "its loss is known")
-    assert same(answer.result().table, truth(burning(150), lake.files[:1]))
-    assert coordinator.query(answer.result().query_id)["attempts"] == 3

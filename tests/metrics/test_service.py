@@ -20,7 +20,7 @@ from quarterdeck.metrics.explaining import explain_analyzed
 from quarterdeck.metrics.model import Segment
 from quarterdeck.metrics.promql.errors import LimitExceeded, ParseError
 from quarterdeck.metrics.promql.labels import METRIC_NAME
-from quarterdeck.metrics.promql.result import Result, Scalar, Vector, limited
+from quarterdeck.metrics.promql.result import Result, Scalar, Value, Vector, limited
 from quarterdeck.metrics.promql.syntax.ast import Matcher, MatchOp
 from quarterdeck.metrics.segments.label_index import LabelIndex
 from quarterdeck.metrics.series_service import SeriesRequest, SeriesService
@@ -50,12 +50,14 @@ class Known:
 
 
 class Scene:
-    def __init__(self) -> None:
+    def __init__(self, at_once: int = 1) -> None:
         self.known = Known()
         nobody: Any = None  # there is no work for workers here
         catalog = cast("Catalog", cast("Any", self.known))
         clock = MonotonicClock()
-        self.queries = MetricsService(nobody, catalog, RandomIds(), clock, Timelines(clock), QueryOptions(at_once=1))
+        self.queries = MetricsService(
+            nobody, catalog, RandomIds(), clock, Timelines(clock), QueryOptions(at_once=at_once)
+        )
         self.queries.warmed.set()
         self.series = SeriesService(self.queries, nobody, RandomIds())
 
@@ -87,6 +89,57 @@ def test_a_subquery_of_which_no_series_would_fit_is_refused_before_workers_evalu
     scene.known.add(((METRIC_NAME, "up"),))  # there is a work to be done, and nobody to do it
     with pytest.raises(LimitExceeded, match=r"a subquery has 3,15[\d,]+ steps, and no more than"):
         scene.ask(text)
+
+
+HEAVY = "max_over_time(vector(1)[5m:1m])"
+
+
+def test_a_light_query_has_a_place_when_all_are_taken_and_a_heavy_one_waits(scene: Scene) -> None:
+    async def asked() -> None:
+        queries = scene.queries
+        async with queries.opened(QueryRequest(HEAVY, 1_000, 1_000, 0)):
+            assert (queries.running, queries.queued) == (1, 0)
+            waiting = asyncio.create_task(answered(HEAVY))
+            while not queries.queued:
+                await asyncio.sleep(0)
+            assert await answered("1 + 1") == Scalar(1_000, 2.0)
+            assert queries.oldest_s >= 0
+            assert (queries.running, queries.queued) == (1, 1)
+        await waiting
+        assert (queries.running, queries.queued) == (0, 0)
+
+    async def answered(text: str) -> Value:
+        async with scene.queries.opened(QueryRequest(text, 1_000, 1_000, 0)) as running:
+            return (await scene.queries.evaluated(running)).value
+
+    asyncio.run(asked())
+
+
+def test_heavy_queries_are_evaluated_a_few_at_a_time_and_light_ones_at_once() -> None:
+    scene = Scene(at_once=8)
+
+    async def asked() -> int:
+        queries = scene.queries
+        inside = most = 0
+
+        async def evaluated(text: str) -> None:
+            nonlocal inside, most
+            async with queries.opened(QueryRequest(text, 1_000, 1_000, 0)) as running, queries.turn_of(running):
+                inside += 1
+                most = max(most, inside)
+                await asyncio.sleep(0.001)
+                inside -= 1
+
+        await asyncio.gather(*(evaluated(HEAVY) for _ in range(8)))
+        assert most == queries.options.threads
+        most = 0
+        await asyncio.gather(*(evaluated("1") for _ in range(8)))
+        return most
+
+    try:
+        assert asyncio.run(asked()) == 8
+    finally:
+        scene.queries.end()
 
 
 def test_a_query_that_is_wrong_gives_its_place_back(scene: Scene) -> None:

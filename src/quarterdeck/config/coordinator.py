@@ -122,8 +122,9 @@ class CoordinatorSettings(CrewSettings, SearchSettings):
     """Seconds after which what is in the lake and nobody refers to is removed: what imports leave that were killed. An
     import that takes longer than half of it fails. Too high keeps what is lost on the disk; 0 removes nothing."""
     queries_at_once: Count = 20
-    """PromQL queries that run at the same time; the others wait in line. Too low leaves workers idle; too high lets
-    queries compete for memory: each may take `query_memory_bytes`, and all together what `memory_bytes` leaves."""
+    """PromQL queries that run at the same time; the others wait in line. When these places are taken, light queries
+    have as many of their own. Too low leaves workers idle; too high lets queries compete for memory: each may take
+    `query_memory_bytes`, and all together what `memory_bytes` leaves."""
     query_timeout_s: Seconds = 120.0
     """Seconds that a PromQL query may take, waiting in line among them; one that asks for more gets this. Too low fails
     long queries; too high lets abandoned ones hold places."""

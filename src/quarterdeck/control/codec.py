@@ -331,6 +331,7 @@ def _assign_to(message: m.AssignWork) -> Fields:
         "placement": spec.placement,
         "pinned_to": spec.pinned_to,
         "group": spec.group,
+        "is_light": spec.is_light,
     }
     return {"assign_work": assign}
 
@@ -347,6 +348,7 @@ def _assign_of(message: pb.AssignWork) -> m.AssignWork:
         _PLACEMENTS.get(message.placement) or PlacementStrategy(message.placement),
         WorkerId(message.pinned_to) if message.HasField("pinned_to") else None,
         message.group if message.HasField("group") else None,
+        message.is_light,
     )
     return m.AssignWork(spec, attempt.number)
 

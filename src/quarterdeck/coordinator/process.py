@@ -52,7 +52,7 @@ from quarterdeck.http.monitor import MonitorSources
 from quarterdeck.http.server import HttpServer
 from quarterdeck.metrics.api.parameters import MAX_STEPS
 from quarterdeck.metrics.catalog import Catalog
-from quarterdeck.metrics.freed_memory import give_back_freed_memory, use_one_allocator
+from quarterdeck.metrics.freed_memory import give_back_freed_memory, keep_freed_memory, use_one_allocator
 from quarterdeck.metrics.orphans import OrphanCollector
 from quarterdeck.metrics.promql.limits import Limits
 from quarterdeck.metrics.routes import PREFIX, metrics_router
@@ -198,6 +198,7 @@ class Coordinator:
             stack.callback(self._queries.end)
             stack.push_async_callback(self._search.close)
             use_one_allocator()
+            keep_freed_memory()
             await self._database.upgrade()
             await self._fetcher.start()
             stack.push_async_callback(self._fetcher.close)
@@ -330,9 +331,9 @@ class Coordinator:
             "workers": len(sessions),
             "workers_accepting": states[WorkerState.ACCEPTING],
             "slots": sum(session.worker.slots for session in sessions),
-            "queries_running": self._queries.admission.running,
-            "queries_queued": self._queries.admission.depth,
-            "oldest_query_age_s": round(self._queries.admission.oldest_s, 3),
+            "queries_running": self._queries.running,
+            "queries_queued": self._queries.queued,
+            "oldest_query_age_s": round(self._queries.oldest_s, 3),
             "scans_running": self._scans.admission.running,
             "scans_queued": self._scans.admission.depth,
             "oldest_scan_age_s": round(self._scans.admission.oldest_s, 3),
@@ -366,9 +367,9 @@ class Coordinator:
             fetched_bytes=self._fetcher.counters["bytes"],
             checksum_mismatches=self._fetcher.counters[FetchFailure.CHECKSUM_MISMATCH],
             results_dropped=counters["results_dropped"],
-            queries_running=self._queries.admission.running,
-            queries_queued=self._queries.admission.depth,
-            oldest_queued_query_age_s=self._queries.admission.oldest_s,
+            queries_running=self._queries.running,
+            queries_queued=self._queries.queued,
+            oldest_queued_query_age_s=self._queries.oldest_s,
             query_memory_bytes=self._memory.used_bytes,
             queries_ended_for_memory=self._memory.ended,
         )

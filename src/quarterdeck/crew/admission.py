@@ -60,6 +60,11 @@ class Admission:
         self.running = 0
 
     @property
+    def is_full(self) -> bool:
+        """Whether whoever comes now has to wait."""
+        return self.running >= self._at_once
+
+    @property
     def depth(self) -> int:
         """How many wait."""
         return len(self._waiting)

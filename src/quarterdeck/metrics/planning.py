@@ -55,6 +55,9 @@ class Division:
     works: tuple[ShardWork, ...]
     segments_read: int
     segments_pruned: int
+    rows: int
+    """That are read, about; and of how many series, one counted again for each segment that it is in."""
+    series: int
 
 
 def selections_of(leaf: BaseExpr, lookback_ms: int, instant: bool) -> tuple[Selection, ...]:
@@ -85,7 +88,13 @@ def divide(universe: Universe, selections: Sequence[Selection], work_rows: int =
                 needed[candidate.segment.segment_id] = candidate
     candidates = sorted(needed.values(), key=lambda one: one.segment.segment_id)
     works = tuple(_works(candidates, work_rows, _name_of(selections)))
-    return Division(works, len(candidates), len(universe.segments) - len(candidates))
+    return Division(
+        works,
+        segments_read=len(candidates),
+        segments_pruned=len(universe.segments) - len(candidates),
+        rows=sum(candidate.rows for candidate in candidates),
+        series=sum(candidate.series for candidate in candidates),
+    )
 
 
 def _works(candidates: Sequence[Candidate], work_rows: int, name: str) -> list[ShardWork]:

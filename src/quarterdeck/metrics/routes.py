@@ -264,14 +264,14 @@ class WatchedResponse(Response):
 
     async def _send(self, chunks: Iterator[bytes], send: Send) -> None:
         """While a piece is sent, the next one is made in a thread. An answer of one piece says how long it is."""
-        making = self._make(chunks)
+        making = self._make(chunks, is_large=False)
         try:
             piece, is_last = await making
             length = [(b"content-length", str(len(piece)).encode())] if is_last else []
             self._begun = True
             await send({"type": "http.response.start", "status": 200, "headers": [*self._headers(), *length]})
             while not is_last:
-                making = self._make(chunks)
+                making = self._make(chunks, is_large=True)
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
                 piece, is_last = await making
             await send({"type": "http.response.body", "body": piece, "more_body": False})
@@ -280,8 +280,8 @@ class WatchedResponse(Response):
             await asyncio.wait((making,))
             del making  # its error leads to this frame
 
-    def _make(self, chunks: Iterator[bytes]) -> "asyncio.Task[tuple[bytes, bool]]":
-        return asyncio.create_task(self._queries.in_thread(lambda: _piece(chunks)), name="render")
+    def _make(self, chunks: Iterator[bytes], *, is_large: bool) -> "asyncio.Task[tuple[bytes, bool]]":
+        return asyncio.create_task(self._queries.rendered(lambda: _piece(chunks), is_large=is_large), name="render")
 
     def _headers(self) -> list[tuple[bytes, bytes]]:
         headers = [(b"content-type", _JSON), (b"vary", b"accept-encoding"), *self.more_headers()]

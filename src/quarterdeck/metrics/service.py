@@ -9,7 +9,15 @@ import asyncio
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, ExitStack, aclosing, asynccontextmanager, suppress
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    ExitStack,
+    aclosing,
+    asynccontextmanager,
+    nullcontext,
+    suppress,
+)
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
@@ -29,7 +37,7 @@ from quarterdeck.crew.process.memory_budget import FREE_BYTES, MemoryBudget
 from quarterdeck.metrics.catalog import Catalog
 from quarterdeck.metrics.memory_share import MemoryShare
 from quarterdeck.metrics.model import DEFAULT_TENANT
-from quarterdeck.metrics.planning import WORK_ROWS, Division, Selection, ShardWork, divide, selections_of
+from quarterdeck.metrics.planning import WORK_ROWS, Division, ShardWork, divide, selections_of
 from quarterdeck.metrics.promql.blocks import Grid, SeriesBlock, VectorBlock
 from quarterdeck.metrics.promql.engine import value_at
 from quarterdeck.metrics.promql.errors import LimitExceeded
@@ -48,6 +56,7 @@ from quarterdeck.metrics.tasks import LeafTask, QueryTimes, WorkLimits, encode_t
 from quarterdeck.metrics.transfer.leaf_blocks import LeafReader
 from quarterdeck.metrics.transfer.refusals import raise_refusal
 from quarterdeck.metrics.universe import Universe
+from quarterdeck.metrics.weight import is_light
 
 T = TypeVar("T")
 
@@ -129,6 +138,8 @@ class RunningQuery:
         self.phases: Final = Phases()
         self.universe: Universe = Universe()
         self.divisions: tuple[Division, ...] = ()
+        self.is_light = False
+        """See `weight`."""
         self.works: list[PlannedWork] = []
         self.timeline: Timeline | None = None
         self.memory: Memory | None = None
@@ -233,6 +244,8 @@ class MetricsService:
         self.budget: Final = budget or MemoryBudget()
         self.catalog: Final = catalog
         self.admission: Final = Admission(options.at_once, clock)
+        self.light_admission: Final = Admission(options.at_once, clock)
+        """The places of light queries, for when the others are taken."""
         self._driver = driver
         self._ids = ids
         self._clock = clock
@@ -240,11 +253,28 @@ class MetricsService:
         self._threads = Threads(options.threads)
         # One for each query that may run, and for each one that is being sent.
         self._pool = ThreadPoolExecutor(2 * options.at_once, thread_name_prefix="evaluate")
+        self._evaluating: Final = asyncio.Semaphore(options.threads)
+        self._rendering: Final = asyncio.Semaphore(options.threads)
+        """The turns of what is not light."""
         self._closed = False
         self.warmed: Final = asyncio.Event()
         """Whoever has seen to it that compiled code is loaded sets this; until then queries wait."""
         self.open_answers = 0
         """Answers that are being sent; their queries may have ended already."""
+
+    @property
+    def running(self) -> int:
+        return self.admission.running + self.light_admission.running
+
+    @property
+    def queued(self) -> int:
+        """Those that wait for their turn."""
+        return self.admission.depth + self.light_admission.depth
+
+    @property
+    def oldest_s(self) -> float:
+        """How long the one has waited that has waited longest."""
+        return max(self.admission.oldest_s, self.light_admission.oldest_s)
 
     def close(self) -> None:
         """No new queries: the process is on its way out."""
@@ -275,7 +305,8 @@ class MetricsService:
             )
         began_s = self._clock.now()
         async with AsyncExitStack() as stack:
-            queued_s = await stack.enter_async_context(self.admission.admitted(self.options.timeout_s))
+            line = await self._line_for(request)
+            queued_s = await stack.enter_async_context(line.admitted(self.options.timeout_s))
             await self.warmed.wait()
             planning_s = self._clock.now()
             plan = await self._plan(request)
@@ -297,6 +328,16 @@ class MetricsService:
                     raise
                 raise running.ended from None
 
+    async def _line_for(self, request: QueryRequest) -> Admission:
+        """Where a query waits for its turn. It is weighed only when that matters."""
+        if not self.admission.is_full:
+            return self.admission
+        await self.warmed.wait()
+        plan = await self._plan(request)
+        universe = await self.catalog.universe(request.tenant)
+        light = await self.over(universe, lambda: self._is_light(request, plan, universe))
+        return self.light_admission if light else self.admission
+
     def _share(self, running: RunningQuery) -> MemoryShare:
         return MemoryShare(self.budget, running.query_id, running.request.text, running.end)
 
@@ -307,7 +348,8 @@ class MetricsService:
     async def evaluated(self, running: RunningQuery) -> Result:
         """The whole answer of a query whose works are done."""
         began_s = self._clock.now()
-        result = await self.in_thread(running.result, running.stopped)
+        async with self.turn_of(running):
+            result = await self.in_thread(running.result, running.stopped)
         running.phases.evaluating_s = self._clock.now() - began_s
         return result
 
@@ -328,6 +370,15 @@ class MetricsService:
 
         return MemoryShare(self.budget, query_id, text, cut_off)
 
+    def turn_of(self, running: RunningQuery) -> AbstractAsyncContextManager[None]:
+        """The block evaluates some of a query. It waits for its turn, unless the query is light."""
+        return nullcontext() if running.is_light else self._evaluating
+
+    async def rendered(self, function: Callable[[], T], *, is_large: bool) -> T:
+        """Writes down a piece of an answer, in a thread. Those of large answers wait for their turn."""
+        async with self._rendering if is_large else nullcontext():
+            return await self.in_thread(function)
+
     def now_s(self) -> float:
         """On the clock by which queries are timed."""
         return self._clock.now()
@@ -347,18 +398,23 @@ class MetricsService:
 
         return plan() if len(request.text) <= _SHORT_TEXT else await self.in_thread(plan)
 
+    def _divisions(self, request: QueryRequest, plan: QueryPlan, universe: Universe) -> tuple[Division, ...]:
+        lookback_ms = self._lookback_ms(request)
+        selections = (selections_of(leaf, lookback_ms, plan.instant) for leaf in plan.leaves)
+        return tuple(divide(universe, some, self.options.work_rows) for some in selections)
+
+    def _is_light(self, request: QueryRequest, plan: QueryPlan, universe: Universe) -> bool:
+        return is_light(plan, self._divisions(request, plan, universe), _steps(request))
+
     def _divide(self, running: RunningQuery) -> None:
-        plan, lookback_ms = running.plan, self._lookback_ms(running.request)
-        divisions: list[Division] = []
-        for number, leaf in enumerate(plan.leaves):
-            selections: tuple[Selection, ...] = selections_of(leaf, lookback_ms, plan.instant)
-            division = divide(running.universe, selections, self.options.work_rows)
-            divisions.append(division)
+        plan = running.plan
+        running.divisions = self._divisions(running.request, plan, running.universe)
+        running.is_light = is_light(plan, running.divisions, _steps(running.request))
+        for number, (leaf, division) in enumerate(zip(plan.leaves, running.divisions, strict=True)):
             for place, work in enumerate(division.works):
                 work_id = WorkId(f"{running.query_id}/{number}/{place}")
                 key = WorkKey(running.query_id, LeafId(f"{number}-{leaf.id}"), work_id)
                 running.works.append(PlannedWork(number, key, work))
-        running.divisions = tuple(divisions)
 
     def _specs(self, running: RunningQuery) -> Iterator[WorkSpec]:
         request, options = running.request, self.options
@@ -384,6 +440,7 @@ class MetricsService:
                 encode_task(task),
                 affinity_key=f"{request.tenant}/{work.shard_work.home}",
                 tenant=self.crew_of(request.tenant),
+                is_light=running.is_light,
             )
 
     def _lookback_ms(self, request: QueryRequest) -> int:
@@ -475,6 +532,10 @@ class MetricsService:
                 shards.append(evaluate_leaf(leaf, _EMPTY, replace(context, notes=notes), block_cells))
             streams.append(LeafStream(shards, notes))
         running.prepare(EvalFlow(plan, streams, context, block_cells), readers, memory)
+
+
+def _steps(request: QueryRequest) -> int:
+    return 1 if request.step_ms <= 0 else (request.end_ms - request.start_ms) // request.step_ms + 1
 
 
 def cut_off_by(canceled: asyncio.CancelledError) -> LimitExceeded | None:

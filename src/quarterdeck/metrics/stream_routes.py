@@ -120,7 +120,8 @@ class StreamResponse(WatchedResponse):
         with closing(_summary_chunks(running) if self._summary else _result_chunks(running)) as chunks:
             while True:
                 began_s = queries.now_s()
-                chunk = await queries.in_thread(lambda: next(chunks, None), running.stopped)
+                async with queries.turn_of(running):
+                    chunk = await queries.in_thread(lambda: next(chunks, None), running.stopped)
                 running.phases.evaluating_s += queries.now_s() - began_s
                 if chunk is None:
                     return

@@ -23,6 +23,11 @@ class Candidate:
     segment: Segment
     rows: int
 
+    @property
+    def series(self) -> int:
+        """About how many it has of those: all series of a segment have about as many rows."""
+        return -(-self.rows * self.segment.series_count // max(1, self.segment.row_count))
+
 
 @dataclass(frozen=True, eq=False)
 class Universe:

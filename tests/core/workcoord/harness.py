@@ -85,9 +85,10 @@ def leaf(
     kind: WorkKind = WorkKind.LEAF,
     placement: PlacementStrategy = PlacementStrategy.RENDEZVOUS,
     max_failures: int = 4,
+    light: bool = False,
 ) -> WorkSpec:
     policy = WorkPolicy(Binding.SESSION, max_failures)
-    return WorkSpec(key(work, query), kind, policy, b"", affinity, tenant, placement)
+    return WorkSpec(key(work, query), kind, policy, b"", affinity, tenant, placement, is_light=light)
 
 
 def epoch(work: str = "a", query: str = "q", *, group: str | None = None, affinity: str = "") -> WorkSpec:

@@ -10,10 +10,10 @@ from quarterdeck.core.workcoord.policies import LEAF
 LANE = Lane(("default", WorkKind.LEAF))
 
 
-def works_of(name: str, number: int) -> list[Work]:
-    query = Query(QueryId(name), None)
+def works_of(name: str, number: int, *, light: bool = False, query: Query | None = None) -> list[Work]:
+    query = query or Query(QueryId(name), None)
     keys = [WorkKey(query.query_id, LeafId("l"), WorkId(f"{name}{n}")) for n in range(number)]
-    return [Work(WorkSpec(key, WorkKind.LEAF, LEAF), query, LANE) for key in keys]
+    return [Work(WorkSpec(key, WorkKind.LEAF, LEAF, is_light=light), query, LANE) for key in keys]
 
 
 def served(line: Line) -> list[str]:
@@ -69,6 +69,32 @@ def test_a_query_leaves_with_all_its_works_and_remembers_no_line() -> None:
     assert gone[0].query.lines == {}
     assert served(line) == ["kept0"]
     assert kept[0].query.lines == {}
+
+
+def test_light_works_go_first_and_others_are_not_forgotten() -> None:
+    line = Line()
+    for work in [*works_of("a", 2), *works_of("b", 2), *works_of("light", 9, light=True)]:
+        line.push(work)
+    assert len(line) == 13
+    assert [work.key.work_id for work in line.first(3)] == ["light0", "light1", "light2"]
+    expected = [f"light{n}" for n in range(4)] + ["a0"] + [f"light{n}" for n in range(4, 8)] + ["b0"]
+    assert served(line) == [*expected, "light8", "a1", "b1"]
+
+
+def test_a_query_with_light_works_and_others_is_in_line_until_the_last_has_left() -> None:
+    line = Line()
+    query = Query(QueryId("q"), None)
+    works = [*works_of("light", 1, light=True, query=query), *works_of("other", 1, query=query)]
+    for work in works:
+        line.push(work)
+    line.remove(works[0])
+    assert list(query.lines) == [line]
+    line.remove(works[1])
+    assert (query.lines, bool(line)) == ({}, False)
+    for work in works:
+        line.push(work)
+    line.forget(query)
+    assert (query.lines, len(line)) == ({}, 0)
 
 
 def test_an_empty_line_has_no_head() -> None:

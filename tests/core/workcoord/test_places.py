@@ -67,6 +67,22 @@ def test_a_light_query_does_not_stand_behind_thirty_works_of_a_heavy_one() -> No
     assert heavy[2].state is A.RUNNING
 
 
+def test_light_works_begin_before_heavy_ones_that_came_first_but_not_all_of_them() -> None:
+    mate = Mate(slots=1, queue_places=60)
+    session = mate.opens()
+    mate.assigned(leaf("first", "q0"), session)
+    heavy = [mate.assigned(leaf(f"heavy {number}", f"q{number}"), session) for number in range(3)]
+    light = [mate.assigned(leaf(f"light {number}", f"l{number}", light=True), session) for number in range(6)]
+    order: list[str] = []
+    while now := [each for each in mate.machine.attempts() if each.state is A.RUNNING]:
+        order.append(now[0].attempt_id.key.work_id)
+        mate.succeeds(now[0])
+    assert order == [
+        "first", *(f"light {number}" for number in range(4)), "heavy 0", "light 4", "light 5", "heavy 1", "heavy 2",
+    ]  # fmt: skip
+    assert len(heavy) + len(light) + 1 == len(order)
+
+
 def test_works_that_leave_the_line_leave_no_trace_in_it() -> None:
     mate = Mate(slots=1, queue_places=9)
     session = mate.opens()

@@ -21,6 +21,8 @@ STREAM = "/api/v1/metrics/query"
 HEARTBEAT = {"type": "heartbeat"}
 BEAT_S = 0.005
 NEVER_S = 10_000.0
+HEAVY = "max_over_time(memory_bytes[5m:1m])"
+"""One with a subquery has to wait for its turn, however little it reads."""
 Scenario = Callable[[Port], Coroutine[Any, Any, None]]
 
 
@@ -56,7 +58,7 @@ async def whole(made: Port, client: Client) -> list[Frame]:
 
 def test_a_client_hears_signs_of_life_while_its_query_waits_and_runs(tmp_path: Path) -> None:
     async def scenario(made: Port) -> None:
-        first, second = client(), client()
+        first, second = client(HEAVY), client(HEAVY)
         asked = [asyncio.create_task(made.app(one.scope, one.receive, one.send)) for one in (first, second)]
         await until(lambda: made.queries.admission.depth == 1 and bool(made.running))
         assert first.sent
@@ -73,7 +75,7 @@ def test_a_client_hears_signs_of_life_while_its_query_waits_and_runs(tmp_path: P
 
 def test_a_client_that_goes_cancels_its_query_wherever_it_is(tmp_path: Path) -> None:
     async def scenario(made: Port) -> None:
-        running, waiting = client(), client()
+        running, waiting = client(HEAVY), client(HEAVY)
         asked = [asyncio.create_task(made.app(one.scope, one.receive, one.send)) for one in (running, waiting)]
         await until(lambda: made.queries.admission.depth == 1 and bool(made.running))
         waiting.gone.set()

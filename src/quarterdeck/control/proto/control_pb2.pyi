@@ -239,7 +239,7 @@ class WorkPolicy(_message.Message):
     def __init__(self, binding: _Optional[str] = ..., max_failures: _Optional[int] = ..., pinned: _Optional[bool] = ..., held: _Optional[bool] = ..., resident: _Optional[bool] = ..., lease_s: _Optional[float] = ...) -> None: ...
 
 class AssignWork(_message.Message):
-    __slots__ = ("attempt", "kind", "policy", "payload", "affinity_key", "tenant", "placement", "pinned_to", "group")
+    __slots__ = ("attempt", "kind", "policy", "payload", "affinity_key", "tenant", "placement", "pinned_to", "group", "is_light")
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     POLICY_FIELD_NUMBER: _ClassVar[int]
@@ -249,6 +249,7 @@ class AssignWork(_message.Message):
     PLACEMENT_FIELD_NUMBER: _ClassVar[int]
     PINNED_TO_FIELD_NUMBER: _ClassVar[int]
     GROUP_FIELD_NUMBER: _ClassVar[int]
+    IS_LIGHT_FIELD_NUMBER: _ClassVar[int]
     attempt: Attempt
     kind: str
     policy: WorkPolicy
@@ -258,7 +259,8 @@ class AssignWork(_message.Message):
     placement: str
     pinned_to: str
     group: str
-    def __init__(self, attempt: _Optional[_Union[Attempt, _Mapping]] = ..., kind: _Optional[str] = ..., policy: _Optional[_Union[WorkPolicy, _Mapping]] = ..., payload: _Optional[bytes] = ..., affinity_key: _Optional[str] = ..., tenant: _Optional[str] = ..., placement: _Optional[str] = ..., pinned_to: _Optional[str] = ..., group: _Optional[str] = ...) -> None: ...
+    is_light: bool
+    def __init__(self, attempt: _Optional[_Union[Attempt, _Mapping]] = ..., kind: _Optional[str] = ..., policy: _Optional[_Union[WorkPolicy, _Mapping]] = ..., payload: _Optional[bytes] = ..., affinity_key: _Optional[str] = ..., tenant: _Optional[str] = ..., placement: _Optional[str] = ..., pinned_to: _Optional[str] = ..., group: _Optional[str] = ..., is_light: _Optional[bool] = ...) -> None: ...
 
 class DrainRequest(_message.Message):
     __slots__ = ()

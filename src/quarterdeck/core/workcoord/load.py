@@ -7,7 +7,14 @@ more than n - 1 beyond the first of each. So a kind that takes long never takes 
 Both sides reckon with this, for credit and for slots. It has no meaning of its own for "running" or "outstanding".
 """
 
+from typing import Final, TypeVar
+
 from quarterdeck.core.workcoord.model import WorkKind
+
+T = TypeVar("T")
+
+_LIGHT_IN_A_ROW: Final = 4
+"""Turns that light works have while others wait, before one of these has its turn."""
 
 
 class Load:
@@ -56,3 +63,28 @@ class Load:
     def clear(self) -> None:
         self._of_kind.clear()
         self.total = self.charged = 0
+
+
+class LightFirst:
+    """Whose turn it is in a line: that of light works, and now and then that of the others.
+
+    >>> turns = LightFirst()
+    >>> for _ in range(5):
+    ...     first, _ = turns.order("light", "other")
+    ...     turns.had(is_light=first == "light")
+    ...     print(first, end=" ")
+    light light light light other
+    """
+
+    __slots__ = ("_in_a_row",)
+
+    def __init__(self) -> None:
+        self._in_a_row = 0
+
+    def order(self, light: T, others: T) -> tuple[T, T]:
+        """The two, the one first whose turn it is."""
+        return (light, others) if self._in_a_row < _LIGHT_IN_A_ROW else (others, light)
+
+    def had(self, *, is_light: bool) -> None:
+        """One of them had its turn."""
+        self._in_a_row = self._in_a_row + 1 if is_light else 0

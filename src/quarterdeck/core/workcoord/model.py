@@ -86,6 +86,8 @@ class WorkSpec:
     pinned_to: WorkerId | None = None
     group: str | None = None
     """No two works of a group are given to one worker: how replicas stay apart."""
+    is_light: bool = False
+    """It takes no time to speak of, as far as is known: it need not wait behind those that may take long."""
 
     def __post_init__(self) -> None:
         if self.policy.pinned != (self.pinned_to is not None):

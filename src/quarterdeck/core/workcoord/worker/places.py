@@ -2,7 +2,8 @@
 
 A kind is never kept waiting by other kinds alone: each has a place of its own, and what comes on top shares the rest of
 the slots (`Load`). In the line of a kind queries take turns, so that a light one does not stand behind thirty works of
-a heavy one; kinds take turns for a place that any of them may have. Nothing here is linear in the number of attempts,
+a heavy one, and works that are known to be light have their turns first; kinds take turns for a place that any of them
+may have. Nothing here is linear in the number of attempts,
 except `waiting`.
 """
 
@@ -11,11 +12,32 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from quarterdeck.core.ids import QueryId
-from quarterdeck.core.workcoord.load import Load
+from quarterdeck.core.workcoord.load import LightFirst, Load
 from quarterdeck.core.workcoord.model import AttemptId, WorkKind
 from quarterdeck.core.workcoord.worker.records import Attempt
 
-_Line: TypeAlias = OrderedDict[QueryId, OrderedDict[AttemptId, Attempt]]
+_Queries: TypeAlias = OrderedDict[QueryId, OrderedDict[AttemptId, Attempt]]
+
+
+class _Line:
+    """Of one kind."""
+
+    __slots__ = ("light", "others", "turns")
+
+    def __init__(self) -> None:
+        self.light: _Queries = OrderedDict()
+        self.others: _Queries = OrderedDict()
+        self.turns = LightFirst()
+
+    def __bool__(self) -> bool:
+        return bool(self.light or self.others)
+
+    def of(self, attempt: Attempt) -> _Queries:
+        return self.light if attempt.spec.is_light else self.others
+
+    def head(self) -> Attempt:
+        queries = next(queries for queries in self.turns.order(self.light, self.others) if queries)
+        return next(iter(next(iter(queries.values())).values()))
 
 
 class Places:
@@ -37,7 +59,7 @@ class Places:
 
     def waiting(self) -> Iterator[Attempt]:
         for line in self._lines.values():
-            for attempts in line.values():
+            for attempts in (*line.light.values(), *line.others.values()):
                 yield from attempts.values()
 
     def enter(self, attempt: Attempt) -> bool:
@@ -48,10 +70,11 @@ class Places:
             if self._running.has_room(kind, self._slots):
                 self._running.add(kind)
                 return True
-            line = self._lines[kind] = OrderedDict()
-        attempts = line.get(attempt.attempt_id.key.query_id)
+            line = self._lines[kind] = _Line()
+        queries = line.of(attempt)
+        attempts = queries.get(attempt.attempt_id.key.query_id)
         if attempts is None:
-            attempts = line[attempt.attempt_id.key.query_id] = OrderedDict()
+            attempts = queries[attempt.attempt_id.key.query_id] = OrderedDict()
         attempts[attempt.attempt_id] = attempt
         self.queued += 1
         return False
@@ -60,10 +83,11 @@ class Places:
         """It will not run: canceled, or given back."""
         kind, query_id = attempt.spec.kind, attempt.attempt_id.key.query_id
         line = self._lines[kind]
-        attempts = line[query_id]
+        queries = line.of(attempt)
+        attempts = queries[query_id]
         del attempts[attempt.attempt_id]
         if not attempts:
-            del line[query_id]
+            del queries[query_id]
             if not line:
                 del self._lines[kind]
         self.queued -= 1
@@ -72,9 +96,9 @@ class Places:
         """Who has a place now and leaves the line for it; None when nobody has."""
         for kind, line in self._lines.items():
             if self._running.has_room(kind, self._slots):
-                query_id, attempts = next(iter(line.items()))
-                attempt = next(iter(attempts.values()))
-                line.move_to_end(query_id)
+                attempt = line.head()
+                line.of(attempt).move_to_end(attempt.attempt_id.key.query_id)
+                line.turns.had(is_light=attempt.spec.is_light)
                 self._lines.move_to_end(kind)
                 self.leave_line(attempt)
                 self._running.add(kind)
