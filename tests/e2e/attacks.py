@@ -287,6 +287,26 @@ def ask_wide(ground: Ground) -> Reply:
     return answer(ground.door, WIDE.ask("$m * 2", step_s=0.3))
 
 
+@contextlib.contextmanager
+def flood(ground: Ground, clients: int) -> Generator[set[int]]:
+    """More heavy queries than may run at once, again and again while the block runs; gives the statuses of answers."""
+    wanted = WIDE.ask("max_over_time(sum by (n) (rate($m[5m]))[10m:2s])", step_s=5)
+    over, statuses = threading.Event(), set[int]()
+
+    def ask_on() -> None:
+        while not over.is_set():
+            statuses.add(answer(ground.door, wanted).status)
+
+    with ThreadPoolExecutor(clients, thread_name_prefix="flood") as pool:
+        asking = [pool.submit(ask_on) for _ in range(clients)]
+        try:
+            yield statuses
+        finally:
+            over.set()
+    for each in asking:
+        each.result()
+
+
 def ask_chain(ground: Ground, links: int = 40) -> Reply:
     """Each link has twice as much text as the one before."""
     text = "$m"

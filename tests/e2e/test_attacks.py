@@ -140,6 +140,19 @@ def test_a_chain_of_label_replace_is_refused_before_it_takes_memory(ground: Grou
         assert "may have 65,536" in reply.text
 
 
+def test_a_flood_of_heavy_queries_holds_up_no_light_one(whole: Whole) -> None:
+    ground = whole.ground
+    lights = [question for question in whole.questions if question.name == "query"]
+    with Innocent(lights) as innocent, attacks.flood(ground, clients=30) as statuses:
+        until(lambda: ground.door.get("/monitor/scaling")["queries_queued"] > 0, "all places are taken")
+        for _ in innocent.still():
+            time.sleep(0.05)
+    assert statuses <= {200, 422}
+    ground.wait_quiet()
+    whole.memory.wait_back()
+    whole.insist()
+
+
 def test_a_long_scan_holds_up_nobody_and_whoever_leaves_it_frees_its_place(ground: Ground, innocent: Innocent) -> None:
     """Works of light scans that are given to its worker go to the one that is idle."""
     expected = ground.lake.truth(ALL)

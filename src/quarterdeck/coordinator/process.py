@@ -52,7 +52,7 @@ from quarterdeck.http.monitor import MonitorSources
 from quarterdeck.http.server import HttpServer
 from quarterdeck.metrics.api.parameters import MAX_STEPS
 from quarterdeck.metrics.catalog import Catalog
-from quarterdeck.metrics.freed_memory import give_back_freed_memory, keep_freed_memory, use_one_allocator
+from quarterdeck.metrics.freed_memory import give_back_freed_memory, share_arenas, use_one_allocator
 from quarterdeck.metrics.orphans import OrphanCollector
 from quarterdeck.metrics.promql.limits import Limits
 from quarterdeck.metrics.routes import PREFIX, metrics_router
@@ -198,7 +198,7 @@ class Coordinator:
             stack.callback(self._queries.end)
             stack.push_async_callback(self._search.close)
             use_one_allocator()
-            keep_freed_memory()
+            share_arenas()
             await self._database.upgrade()
             await self._fetcher.start()
             stack.push_async_callback(self._fetcher.close)

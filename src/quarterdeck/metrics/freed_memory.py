@@ -14,6 +14,7 @@ from quarterdeck.metrics.arrow_arrays import pa
 
 _TRIM_THRESHOLD: Final = -1
 _MMAP_THRESHOLD: Final = -3
+_ARENA_MAX: Final = -8
 """Names of malloc.h. Setting one also stops glibc from changing the other by itself."""
 _LARGEST_KEPT_BYTES: Final = 32 << 20
 """The most that glibc takes."""
@@ -26,6 +27,14 @@ def use_one_allocator() -> None:
     when the process begins, in `cli/processes.py`. Its own allocator keeps what a thread has freed until that
     thread asks again: 250 MB after a wide query, which nobody could give back."""
     pa.set_memory_pool(pa.system_memory_pool())
+
+
+def share_arenas(count: int = 2) -> None:
+    """All threads allocate from so many heaps: what one has freed serves the others, and less lies idle in each. For a
+    process whose threads take turns anyway. Those that have a heap of their own already keep it."""
+    mallopt: Any = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None and not any(name in os.environ for name in (*_BY_HAND, "MALLOC_ARENA_MAX")):
+        mallopt(_ARENA_MAX, count)
 
 
 def keep_freed_memory() -> bool:
