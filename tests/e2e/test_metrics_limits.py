@@ -17,6 +17,8 @@ pytestmark = pytest.mark.xdist_group("e2e-fleet")
 PUDDLE = Samples("puddle", series=240, times=400)
 HERD = Samples("herd", series=2000, times=4)
 LIGHT = PUDDLE.ask("sum by (job) (rate($m[5m]))")
+PATIENT = PUDDLE.ask("max_over_time(sum by (job) (rate($m[5m]))[5m:1m])")
+"""One with a subquery waits for its turn; a light one need not."""
 SOON_S = 3.0
 """For an answer that waits for nothing but a busy machine."""
 
@@ -86,13 +88,13 @@ def test_beyond_as_many_as_may_run_at_once_queries_wait_in_line_and_it_shows(str
     with ExitStack() as clients:
         running = [clients.enter_context(begun(strict.door, long)) for _ in range(2)]
         until(lambda: scaling(strict)["queries_running"] == 2, "two run")
-        with asked(strict.door, LIGHT) as reply:
+        with asked(strict.door, PATIENT) as reply:
             until(lambda: scaling(strict)["queries_queued"] == 1, "the third waits")
             until(lambda: scaling(strict)["oldest_query_age_s"] > 0.05, "and for how long is known")
             assert scaling(strict)["queries_running"] == 2
             for connection in running:
                 hang_up(connection)
-        assert reply.result().result == PUDDLE.truth(LIGHT)
+        assert reply.result().result == PUDDLE.truth(PATIENT)
     until(lambda: scaling(strict)["queries_running"] == 0, "nobody runs or waits")
     assert scaling(strict)["oldest_query_age_s"] == 0
 
@@ -101,7 +103,7 @@ def test_a_query_whose_time_is_over_while_it_waits_in_line_is_told_so(strict: Co
     with begun(strict.door, long), begun(strict.door, long):
         until(lambda: scaling(strict)["queries_running"] == 2, "two run")
         began_s = time.monotonic()
-        reply: Reply = answer(strict.door, LIGHT.where(timeout="200ms"))
+        reply: Reply = answer(strict.door, PATIENT.where(timeout="200ms"))
         assert time.monotonic() - began_s < SOON_S
         assert reply.error == (503, "timeout")
         assert scaling(strict)["queries_queued"] == 0
@@ -110,7 +112,7 @@ def test_a_query_whose_time_is_over_while_it_waits_in_line_is_told_so(strict: Co
 def test_a_client_that_hangs_up_while_it_waits_has_left_the_line(strict: Coordinator, long: Ask) -> None:
     with begun(strict.door, long), begun(strict.door, long):
         until(lambda: scaling(strict)["queries_running"] == 2, "two run")
-        with begun(strict.door, LIGHT):
+        with begun(strict.door, PATIENT):
             until(lambda: scaling(strict)["queries_queued"] == 1, "the third waits")
         until(lambda: scaling(strict)["queries_queued"] == 0, "it has left the line", within_s=SOON_S)
         assert scaling(strict)["queries_running"] == 2

@@ -155,7 +155,10 @@ def test_whatever_happens_a_worker_is_back_in_the_pool_or_gone() -> None:
     moves.clear()
     checks = [HealthCheck.too_slow, HealthCheck.filter_too_much]
     quickly = settings(max_examples=150, stateful_step_count=60, deadline=None, suppress_health_check=checks)
-    run_state_machine_as_test(Walk, settings=quickly)
-    missing = set(RESERVATION_TABLE.moves) - moves
-    if missing:
-        pytest.fail(f"no walk came by {missing}")
+    missing = set(RESERVATION_TABLE.moves)
+    for _ in range(10):  # by chance one round in some hundred misses a move
+        run_state_machine_as_test(Walk, settings=quickly)
+        missing -= moves
+        if not missing:
+            return
+    pytest.fail(f"no walk came by {missing}")
