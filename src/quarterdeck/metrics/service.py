@@ -127,6 +127,15 @@ class PlannedWork:
     report: Mapping[str, int | float | str] = field(default_factory=dict[str, int | float | str])
 
 
+@dataclass(frozen=True, slots=True)
+class _Weighed:
+    """A query that was found light."""
+
+    plan: QueryPlan
+    universe: Universe
+    divisions: tuple[Division, ...]
+
+
 class RunningQuery:
     """A query whose works are done, or about to be. Made by `MetricsService.opened`."""
 
@@ -305,19 +314,24 @@ class MetricsService:
             )
         began_s = self._clock.now()
         async with AsyncExitStack() as stack:
-            line = await self._line_for(request)
+            weighed = await self._weighed(request) if self.admission.is_full else None
+            line = self.admission if weighed is None else self.light_admission
             queued_s = await stack.enter_async_context(line.admitted(self.options.timeout_s))
             await self.warmed.wait()
             planning_s = self._clock.now()
-            plan = await self._plan(request)
+            plan = await self._plan(request) if weighed is None else weighed.plan
             running = RunningQuery(self._ids.query_id(), request, plan, began_s)
             running.phases.queued_s = queued_s
             stack.callback(running.let_go)
             stack.callback(running.stopped.set)
             await stack.enter_async_context(running.until_ended())
             share = stack.enter_context(self._share(running))
-            running.universe = await self.catalog.universe(request.tenant)
-            await self.over(running.universe, lambda: self._divide(running))
+            if weighed is None:
+                running.universe = await self.catalog.universe(request.tenant)
+                await self.over(running.universe, lambda: self._divide(running))
+            else:
+                running.universe = weighed.universe
+                self._divided(running, weighed.divisions)
             running.phases.planning_s = self._clock.now() - planning_s
             await self._run_works(running, stack)
             self._prepare(running, share)
@@ -328,15 +342,14 @@ class MetricsService:
                     raise
                 raise running.ended from None
 
-    async def _line_for(self, request: QueryRequest) -> Admission:
-        """Where a query waits for its turn. It is weighed only when that matters."""
-        if not self.admission.is_full:
-            return self.admission
+    async def _weighed(self, request: QueryRequest) -> "_Weighed | None":
+        """The plan of a light query; None of any other: it is planned when it has its turn, and holds nothing while it
+        waits."""
         await self.warmed.wait()
         plan = await self._plan(request)
         universe = await self.catalog.universe(request.tenant)
-        light = await self.over(universe, lambda: self._is_light(request, plan, universe))
-        return self.light_admission if light else self.admission
+        divisions = await self.over(universe, lambda: self._divisions(request, plan, universe))
+        return _Weighed(plan, universe, divisions) if is_light(plan, divisions, _steps(request)) else None
 
     def _share(self, running: RunningQuery) -> MemoryShare:
         return MemoryShare(self.budget, running.query_id, running.request.text, running.end)
@@ -403,13 +416,13 @@ class MetricsService:
         selections = (selections_of(leaf, lookback_ms, plan.instant) for leaf in plan.leaves)
         return tuple(divide(universe, some, self.options.work_rows) for some in selections)
 
-    def _is_light(self, request: QueryRequest, plan: QueryPlan, universe: Universe) -> bool:
-        return is_light(plan, self._divisions(request, plan, universe), _steps(request))
-
     def _divide(self, running: RunningQuery) -> None:
+        self._divided(running, self._divisions(running.request, running.plan, running.universe))
+
+    def _divided(self, running: RunningQuery, divisions: tuple[Division, ...]) -> None:
         plan = running.plan
-        running.divisions = self._divisions(running.request, plan, running.universe)
-        running.is_light = is_light(plan, running.divisions, _steps(running.request))
+        running.divisions = divisions
+        running.is_light = is_light(plan, divisions, _steps(running.request))
         for number, (leaf, division) in enumerate(zip(plan.leaves, running.divisions, strict=True)):
             for place, work in enumerate(division.works):
                 work_id = WorkId(f"{running.query_id}/{number}/{place}")
