@@ -189,6 +189,10 @@ class Coordinator(Recruiter):
         names = {worker.name for worker in workers}
         until(lambda: names <= self.accepting(), f"{sorted(names)} accept work at {self.name}")
 
+    def wait_without(self, *names: str) -> None:
+        """Until it knows that they are gone: what is asked next is given to nobody who has just left."""
+        until(lambda: not self.workers().keys() & set(names), f"{', '.join(names)} left")
+
     def query(self, query_id: str) -> Document:
         return self.door.get(f"/v1/queries/{query_id}")
 

@@ -47,6 +47,7 @@ def remotes(coordinator: Coordinator, tmp_path_factory: pytest.TempPathFactory) 
             "remote": Remote(crew, near, coordinator, "remote"),
             "hasty": Remote(crew, hasty, coordinator, "hasty", artifact_ttl_s=TTL_S),
         }
+    coordinator.wait_without("remote", "hasty")
 
 
 @pytest.fixture

@@ -117,10 +117,11 @@ def line(coordinator: Coordinator) -> Iterator[Proxy]:
 
 
 @pytest.fixture(scope="module")
-def visitors(line: Proxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Worker]]:
+def visitors(coordinator: Coordinator, line: Proxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Worker]]:
     """A worker whose connection can be cut."""
     with Crew(tmp_path_factory.mktemp("visitor")) as crew:
         yield [crew.worker("visitor", join=[line.address], tenant=FOUR, queue_places=SPARE_PLACES)]
+    coordinator.wait_without("visitor")
 
 
 def test_a_query_outlives_a_cut_connection_and_the_worker_is_back_as_the_same_when_it_is_mended(

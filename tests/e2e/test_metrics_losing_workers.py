@@ -90,6 +90,7 @@ def castaways(coordinator: Coordinator, tmp_path_factory: pytest.TempPathFactory
             kinds="leaf",
         )
         yield Castaway(worker, line, results)
+    coordinator.wait_without(ISLANDER)
 
 
 @pytest.fixture
