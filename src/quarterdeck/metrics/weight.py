@@ -18,8 +18,7 @@ LIGHT_CELLS: Final = 1_000_000
 
 def is_light(plan: QueryPlan, divisions: Iterable[Division], steps: int) -> bool:
     """Whether it takes no time to speak of, if all goes well. A subquery has steps of its own, and is never light."""
-    if any(isinstance(node, pn.SubqueryRange) for leaf in plan.leaves for node in pn.walk(leaf.plan)):
-        return False
-    if any(isinstance(node, pn.SubqueryRange) for node in pn.walk(plan.plan)):
+    parts = (plan.plan, *(leaf.plan for leaf in plan.leaves))
+    if any(isinstance(node, pn.SubqueryRange) for part in parts for node in pn.walk(part)):
         return False
     return sum(division.rows + division.series * steps for division in divisions) <= LIGHT_CELLS
