@@ -2,10 +2,12 @@
 
 import re
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from quarterdeck.metrics.promql.labels import Labels
 from tests.conformance.notation import Point
+
+_PLACE: Final = re.compile(r" \(\d+:\d+\)$")
 
 
 class ScriptError(Exception):
@@ -69,7 +71,10 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """How an error, a warning or an info must read: the whole text, or a regular expression somewhere in it."""
+    """How an error, a warning or an info must read: the whole text, or a regular expression somewhere in it.
+
+    A text may leave out the place in the query, `(1:5)`, with which warnings and infos end: scripts of some projects do.
+    """
 
     text: str | None = None
     pattern: str | None = None
@@ -77,7 +82,7 @@ class Wording:
     def fits(self, actual: str) -> bool:
         """Whether this is the text that was meant; without text and pattern, every text is."""
         if self.text is not None:
-            return actual == self.text
+            return self.text in (actual, _PLACE.sub("", actual))
         return self.pattern is None or re.search(self.pattern, actual) is not None
 
     def __str__(self) -> str:

@@ -277,6 +277,8 @@ WARNED = "eval instant at 5m up\n expect {}\n up 5"
         ("warn", (), "there is no warning"),
         ("warn msg: so (1:1)", ("so (1:1)",), None),
         ("warn msg: so (1:1)", ("so (1:2)",), "no warning reads: so (1:1)"),
+        ("warn msg: so", ("so (1:2)",), None),
+        ("warn msg: so", ("so (1:2) la",), "no warning reads: so"),
         ("warn msg: so", ("so", "and so"), "'and so' was not expected"),
         ("warn regex: ^s.$", ("so",), None),
         ("warn regex: ^s$", ("so",), "no warning reads: /^s$/"),
