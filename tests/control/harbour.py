@@ -17,9 +17,9 @@ from quarterdeck.control.server import ControlServer
 from quarterdeck.core.ids import SessionId
 from quarterdeck.core.workcoord.messages import CreditChanged, Goodbye
 from quarterdeck.security.tls import TlsFiles
+from tests.patience import PATIENCE_S
 
 LOOPBACK = "127.0.0.1"
-PATIENCE_S = 20.0
 """How long a test waits for what must happen before it fails. Only a broken thing takes that long."""
 
 

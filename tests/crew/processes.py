@@ -7,7 +7,6 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from textwrap import dedent
 
-PATIENCE_S = 60.0
 """Only a process that hangs takes this long."""
 
 

@@ -25,9 +25,9 @@ from quarterdeck.core.workcoord.model import (
 from quarterdeck.crew.executors import Execution, Executors, KindExecutor
 from quarterdeck.crew.ports import ExecutionFailedError, Executor
 from quarterdeck.stores.disk import DiskFullError
+from tests.patience import PATIENCE_S
 
 ARTIFACT = Artifact("http://w/a", 1, "xxh3_128:0", 1, 0, 0, 1)
-_PATIENCE_S = 20.0
 
 
 def work(number: int = 1, kind: WorkKind = WorkKind.SEARCH) -> tuple[AttemptId, WorkSpec]:
@@ -46,7 +46,7 @@ def finish(execution: Execution) -> Artifact:
 def until_canceled(execution: Execution) -> Artifact:
     stop = threading.Event()
     with execution.token.on_cancel(stop.set):
-        assert stop.wait(_PATIENCE_S)
+        assert stop.wait(PATIENCE_S)
     execution.token.check()
     return ARTIFACT
 
@@ -98,10 +98,10 @@ def play(
     async def main() -> None:
         executors = Executors({WorkKind.SEARCH: kind}, slots, on_finished)
         try:
-            async with asyncio.timeout(_PATIENCE_S):
+            async with asyncio.timeout(PATIENCE_S):
                 await scene(executors)
         finally:
-            assert await executors.close(timeout_s=_PATIENCE_S)
+            assert await executors.close(timeout_s=PATIENCE_S)
 
     asyncio.run(main())
 
@@ -208,7 +208,7 @@ def test_no_more_works_run_at_once_than_there_are_slots() -> None:
         with lock:
             running += 1
             most = max(most, running)
-        together.wait(_PATIENCE_S)
+        together.wait(PATIENCE_S)
         with lock:
             running -= 1
         return ARTIFACT
@@ -224,7 +224,7 @@ def test_a_cancel_is_passed_on_only_when_the_thread_has_ended() -> None:
     may_end, ended = threading.Event(), threading.Event()
 
     def end_late(execution: Execution) -> Artifact:
-        assert may_end.wait(_PATIENCE_S)
+        assert may_end.wait(PATIENCE_S)
         ended.set()
         execution.token.check()
         return ARTIFACT
@@ -297,7 +297,7 @@ def test_a_result_that_was_finished_in_the_moment_of_the_cancel_is_dropped() -> 
     def finish_all_the_same(execution: Execution) -> Artifact:
         stop = threading.Event()
         with execution.token.on_cancel(stop.set):
-            assert stop.wait(_PATIENCE_S)
+            assert stop.wait(PATIENCE_S)
         return ARTIFACT
 
     kind = Kind(finish_all_the_same)
@@ -396,7 +396,7 @@ def test_every_end_is_counted_and_timed() -> None:
     ends = list[tuple[WorkKind, Outcome]]()
 
     def note(kind: WorkKind, seconds: float, outcome: Outcome) -> None:
-        assert 0 <= seconds < _PATIENCE_S
+        assert 0 <= seconds < PATIENCE_S
         ends.append((kind, outcome))
 
     def do(execution: Execution) -> Artifact:
@@ -434,7 +434,7 @@ def test_an_executor_of_two_kinds_is_told_everything_once() -> None:
         await executors.warm_up()
         executors.release(work()[0])
         await executors.drop(work()[0])
-        assert await executors.close(timeout_s=_PATIENCE_S)
+        assert await executors.close(timeout_s=PATIENCE_S)
 
     asyncio.run(main())
     assert kind.warmed == 1
@@ -447,13 +447,13 @@ def test_a_leaf_has_a_thread_beside_a_scan_that_has_the_only_slot() -> None:
 
     async def main() -> None:
         executors = Executors({WorkKind.SEARCH: scan, WorkKind.LEAF: light}, slots=1)
-        async with asyncio.timeout(_PATIENCE_S):
+        async with asyncio.timeout(PATIENCE_S):
             long = begin(executors)
             await wait_until(scan.started.is_set)
             assert await executors.execute(*work(2, WorkKind.LEAF), ignore_progress) == ARTIFACT
             long.cancel()
             await asyncio.wait([long])
-        assert await executors.close(timeout_s=_PATIENCE_S)
+        assert await executors.close(timeout_s=PATIENCE_S)
 
     asyncio.run(main())
 
@@ -485,7 +485,7 @@ def test_what_all_executors_can_forget_needs_no_drop() -> None:
         assert not executors.forget(work()[0])
         second.forgettable.add(work()[0])
         assert executors.forget(work()[0])
-        assert await executors.close(timeout_s=_PATIENCE_S)
+        assert await executors.close(timeout_s=PATIENCE_S)
 
     asyncio.run(main())
     assert first.dropped == second.dropped == []
@@ -512,7 +512,7 @@ def test_closing_cancels_what_runs_and_says_that_another_worker_may_run_it() -> 
     async def scene(executors: Executors) -> None:
         task = begin(executors)
         await wait_until(kind.started.is_set)
-        assert await executors.close(timeout_s=_PATIENCE_S)
+        assert await executors.close(timeout_s=PATIENCE_S)
         with pytest.raises(ExecutionFailedError) as caught:
             await task
         assert caught.value.error.code == ErrorCode.UNAVAILABLE
@@ -532,7 +532,7 @@ def test_a_work_that_was_canceled_before_the_closing_ends_as_canceled() -> None:
         task = begin(executors)
         await wait_until(kind.started.is_set)
         task.cancel()
-        assert await executors.close(timeout_s=_PATIENCE_S)
+        assert await executors.close(timeout_s=PATIENCE_S)
         with pytest.raises(asyncio.CancelledError):
             await task
 
@@ -543,7 +543,7 @@ def test_closing_does_not_wait_for_ever_and_says_so() -> None:
     may_end = threading.Event()
 
     def stay(execution: Execution) -> Artifact:
-        assert may_end.wait(_PATIENCE_S)
+        assert may_end.wait(PATIENCE_S)
         execution.token.check()
         return ARTIFACT
 

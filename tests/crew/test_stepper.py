@@ -7,6 +7,7 @@ import pytest
 
 from quarterdeck.crew.driver import Stepper, company
 from tests.crew.played import now_s, played
+from tests.patience import PATIENCE_S
 
 
 class Clock:
@@ -133,7 +134,7 @@ def test_an_error_on_waking_is_not_the_end_of_it() -> None:
 
         machine.on_effect = execute
         machine.stepper.apply("a")
-        async with asyncio.timeout(10.0):
+        async with asyncio.timeout(PATIENCE_S):
             while machine.seen != ["a", "tick", "tick", "tick"]:  # noqa: ASYNC110 - there is no event to wait for
                 await asyncio.sleep(0.01)
 

@@ -23,12 +23,12 @@ from quarterdeck.security.local_processes import RUN_DIR_VARIABLE, default_folde
 from quarterdeck.stores.data_folder import announced
 from tests.e2e.door import TOKEN, Door
 from tests.e2e.logs import Log
+from tests.patience import PATIENCE_S
 
 T = TypeVar("T")
 Document: TypeAlias = dict[str, Any]
 """JSON, as it comes."""
 
-PATIENCE_S = 60.0
 """How long a test waits for what must happen before it fails. Only a broken thing takes that long."""
 _LOOK_S = 0.01
 

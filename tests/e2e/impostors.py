@@ -19,10 +19,10 @@ from quarterdeck.core.workcoord.messages import (
 )
 from quarterdeck.core.workcoord.model import LivenessPolicy, WorkerInfo, WorkerStatus, WorkKind
 from tests.e2e.door import TOKEN
+from tests.patience import PATIENCE_S
 
 MessageT = TypeVar("MessageT")
 
-PATIENCE_S = 60.0
 _ACCEPTING = WorkerStatus(accepting_work=True)
 _BEAT_S = 0.5
 

@@ -10,8 +10,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from tests.e2e.door import Door, hang_up
+from tests.patience import PATIENCE_S
 
-PATIENCE_S = 100.0
 RANGE = "/api/v1/query_range"
 
 

@@ -24,9 +24,9 @@ from quarterdeck.engines.engine_process import EngineProcesses
 from quarterdeck.engines.limits import EngineLimits
 from tests.engines import odd_engine
 from tests.engines.lake import rows_of, write_parquet
+from tests.patience import PATIENCE_S
 
 MIB = 1024 * 1024
-_PATIENCE_S = 60.0
 LIMITS = EngineLimits(threads=1, memory_limit_bytes=64 * MIB, idle_databases=2)
 ENDLESS_ROWS = "SELECT range AS n FROM range(100000000000)"
 
@@ -39,7 +39,7 @@ def scanner() -> Iterator[ContainedScanner]:
 
 
 def wait_until(condition: Callable[[], object]) -> None:
-    deadline_s = time.monotonic() + _PATIENCE_S
+    deadline_s = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline_s, "it never came true"
         time.sleep(0.005)
@@ -75,11 +75,11 @@ def neighbour(scanner: ContainedScanner) -> Generator[None]:
     thread = threading.Thread(target=pull)
     thread.start()
     try:
-        assert read.acquire(timeout=_PATIENCE_S)
+        assert read.acquire(timeout=PATIENCE_S)
         yield
         while read.acquire(blocking=False):
             pass
-        assert read.acquire(timeout=_PATIENCE_S), "it has stopped"
+        assert read.acquire(timeout=PATIENCE_S), "it has stopped"
     finally:
         while thread.is_alive():
             token.cancel()

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from quarterdeck.http.connection import HttpConnection, HttpLimits
 from quarterdeck.http.listener import Listener
 from quarterdeck.http.server import HttpServer
+from tests.patience import PATIENCE_S
 
 Run = Callable[[Coroutine[Any, Any, None]], None]
 
@@ -91,7 +92,7 @@ class Client:
         self.send("\r\n".join([f"GET {path} HTTP/1.1", "Host: here", *headers, "", ""]).encode("latin-1"))
 
     async def answer(self) -> Answer:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             status, *lines = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
             headers = {
                 name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)
@@ -101,7 +102,7 @@ class Client:
 
     async def rest(self) -> bytes:
         """Everything until the server closes; nothing when it does so without having read all that was sent."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             try:
                 return await self.reader.read()
             except ConnectionResetError:
@@ -149,7 +150,7 @@ def connections_of(server: HttpServer) -> list[HttpConnection]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while not condition():  # noqa: ASYNC110 - there is nothing to be told by
             await asyncio.sleep(0)
 
@@ -172,5 +173,5 @@ class Slow:
         await respond(send, b"done")
 
     async def wait_begun(self) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             await self.begun.wait()

@@ -16,6 +16,7 @@ import trustme
 from quarterdeck.http import client as client_module
 from quarterdeck.http.client import Answer, HttpClient, HttpClientError, Origin, UnreachableError
 from tests.http.asked import Run, until
+from tests.patience import PATIENCE_S
 
 P = ParamSpec("P")
 CONNECTION: Any = client_module._Connection  # pyright: ignore[reportPrivateUsage]
@@ -30,7 +31,7 @@ def looped(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[Concatenate
     async def watched(coroutine: Coroutine[Any, Any, None]) -> None:
         complaints: list[dict[str, Any]] = []
         asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             await coroutine
         assert not complaints
 

@@ -34,6 +34,7 @@ from quarterdeck.worker import process as worker_module
 from quarterdeck.worker.kinds import Kinds
 from quarterdeck.worker.process import Worker
 from tests.http.large_input import large_requests, status_of
+from tests.patience import PATIENCE_S
 
 TOKEN = SharedToken.from_text("what-the-large-requests-show")
 GUARD = Guard(None, TOKEN, insecure=False)
@@ -126,7 +127,7 @@ async def running(run: Callable[[StopSignals, ForcedEnd], Any], is_up: Callable[
     signals, forced_end = StopSignals(), ForcedEnd()
     task = asyncio.create_task(run(signals, forced_end), name="process")
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             while not is_up():
                 assert not task.done(), task.result()
                 await asyncio.sleep(0.01)

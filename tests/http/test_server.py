@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.http.server import HttpServer
 from tests.http.asked import Run, Slow, connected, connections_of, listener_of, served, text_app, until
+from tests.patience import PATIENCE_S
 
 
 def test_a_started_server_answers_at_its_port(run: Run) -> None:
@@ -252,7 +253,7 @@ def test_a_client_that_does_not_read_does_not_hold_up_the_end(run: Run) -> None:
 
         async with served(endless) as server, connected(server) as client:
             client.get("/")
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE_S):
                 await begun.wait()
             assert await server.stop(0.01) == 1
 

@@ -20,6 +20,7 @@ from quarterdeck.http.connection import HttpLimits
 from quarterdeck.http.errors import add_error_handlers
 from quarterdeck.http.server import HttpServer
 from tests.http.asked import Client, Run, Slow, connected, connections_of, respond, served, text_app, until
+from tests.patience import PATIENCE_S
 
 HEAD = b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: %d\r\n\r\n"
 
@@ -246,7 +247,7 @@ def test_a_client_that_goes_is_noticed_behind_requests_that_it_sent_ahead(run: R
                 client.get("/")
                 client.get("/")
                 await until(lambda: any(connection.pipeline for connection in connections_of(server)))
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE_S):
                 await noticed.wait()
 
     run(test())

@@ -15,6 +15,7 @@ from starlette.types import Receive, Scope, Send
 from quarterdeck.http.clientgone import run_while_connected
 from quarterdeck.http.stalls import COLLECTOR, OTHER, Stall, StallFigures, StallWatch, Watched, log_stall, route_of
 from tests.http.asked import Run, ask, respond
+from tests.patience import PATIENCE_S
 
 LIMIT_S = 0.05
 
@@ -133,7 +134,7 @@ def test_waiting_is_no_stall_of_the_processor(run: Run) -> None:
     async def test() -> None:
         with watch(heard):
             await scene()
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(PATIENCE_S):
                 while not any(stall.duration_s > 0.2 for stall in heard.stalls):  # noqa: ASYNC110 - a thread tells
                     await asyncio.sleep(0.001)
         assert all(stall.cpu_s < 0.2 for stall in heard.stalls)
@@ -180,7 +181,7 @@ def test_stalls_are_counted_by_route_and_told_now_and_then() -> None:
         with watch(heard, log_every_s=3600.0) as watching:
             for number in range(1, 4):
                 busy(0.2)
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(PATIENCE_S):
                     while sum(one.count for one in watching.figures.values()) < number:  # noqa: ASYNC110 - a thread counts
                         await asyncio.sleep(0.001)
         return watching

@@ -17,6 +17,7 @@ from quarterdeck.recruiter.stored_rows import RowLimits, disk_bytes_of
 from quarterdeck.stores.objects import ObjectStores
 from quarterdeck.stores.parquet_cache import ParquetCache
 from tests.http.asked import until
+from tests.patience import PATIENCE_S
 from tests.recruiter.played_search import FULL, PlayedSearcher
 from tests.stores.budgets import small_budget
 
@@ -55,7 +56,7 @@ Looped = Callable[[Callable[[Scene], Coroutine[Any, Any, None]], int], None]
 def run(tmp_path: Path) -> Looped:
     def run(test: Callable[[Scene], Coroutine[Any, Any, None]], slots: int = 2) -> None:
         async def bounded() -> None:
-            async with asyncio.timeout(10), scene(tmp_path, slots) as s:
+            async with asyncio.timeout(PATIENCE_S), scene(tmp_path, slots) as s:
                 await test(s)
 
         asyncio.run(bounded())

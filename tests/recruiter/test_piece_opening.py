@@ -20,6 +20,7 @@ from quarterdeck.recruiter.piece_opening import PieceOpener
 from quarterdeck.stores.object_errors import changed, not_found, unreachable
 from quarterdeck.stores.objects import ObjectRef, ObjectStores
 from quarterdeck.stores.parquet_cache import ParquetCache
+from tests.patience import PATIENCE_S
 from tests.stores.budgets import small_budget
 from tests.stores.shop import Shop
 
@@ -42,7 +43,7 @@ class Bucket(Shop):
 
 def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
     async def bounded() -> Any:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             return await coroutine
 
     return asyncio.run(bounded())

@@ -44,6 +44,7 @@ from quarterdeck.stores.parquet_cache import ParquetCache
 from tests.crew.played import LoopClock
 from tests.http.asked import served, until
 from tests.http.client_scene import rest_of
+from tests.patience import PATIENCE_S
 from tests.recruiter.played_search import FULL, PlayedGatherer, PlayedSearcher
 from tests.stores.budgets import small_budget
 
@@ -157,7 +158,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Looped:
         test: Callable[[Scene], Coroutine[Any, Any, None]], config: ReservationConfig = EMBEDDED, beat_s: float = 2.0
     ) -> None:
         async def bounded() -> None:
-            async with asyncio.timeout(20), scene(tmp_path, config, beat_s) as s:
+            async with asyncio.timeout(PATIENCE_S), scene(tmp_path, config, beat_s) as s:
                 await test(s)
 
         asyncio.run(bounded())

@@ -38,9 +38,9 @@ from quarterdeck.stores.shelf import Entry, Standing
 from tests.engines import odd_engine
 from tests.engines.lake import overwrite, write_parquet
 from tests.leaks import no_leaks
+from tests.patience import PATIENCE_S
 
 MIB = 1024 * 1024
-_PATIENCE_S = 60.0
 LIMITS = EngineLimits(threads=2, memory_limit_bytes=64 * MIB, idle_databases=2)
 BILLIONS = "SELECT count(*) AS n FROM files a, range(10000000) b WHERE a.v * b.range % 7 = 3"
 ENDLESS_ROWS = "SELECT a.v + b.range AS n, hash(b.range) AS h FROM files a, range(10000000000) b"
@@ -124,7 +124,7 @@ class Worker:
 @pytest.fixture(scope="module")
 def scanner() -> Iterator[ContainedScanner]:
     # With much patience: a process that is replaced would count as left behind.
-    scanner = ContainedScanner(LIMITS, at_once=4, patience_s=_PATIENCE_S)
+    scanner = ContainedScanner(LIMITS, at_once=4, patience_s=PATIENCE_S)
     scanner.warm_up()
     yield scanner
     scanner.close()
@@ -138,10 +138,10 @@ def worker(tmp_path: Path, scanner: ContainedScanner) -> Worker:
 def play(worker: Worker, scene: Callable[[], Coroutine[Any, Any, None]]) -> None:
     async def main() -> None:
         try:
-            async with asyncio.timeout(_PATIENCE_S):
+            async with asyncio.timeout(PATIENCE_S):
                 await scene()
         finally:
-            assert await worker.executors.close(timeout_s=_PATIENCE_S)
+            assert await worker.executors.close(timeout_s=PATIENCE_S)
 
     asyncio.run(main())
 

@@ -21,6 +21,7 @@ from quarterdeck.scan import routes
 from quarterdeck.scan.formats import Format, Writer, make_writer
 from tests.crew.played import PlayedLink, worker_info
 from tests.http.asked import Answer, connected, served, until
+from tests.patience import PATIENCE_S
 from tests.scan.scanned import NEVER, Client, Port, numbers, port
 
 _pa: Any = pyarrow
@@ -33,7 +34,7 @@ Scenario = Callable[[Port], Coroutine[Any, Any, None]]
 
 def play(folder: Path, scenario: Scenario, **options: Any) -> None:
     async def run() -> None:
-        async with asyncio.timeout(30), port(folder, **options) as made:
+        async with asyncio.timeout(PATIENCE_S), port(folder, **options) as made:
             await scenario(made)
 
     asyncio.run(run())

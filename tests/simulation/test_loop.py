@@ -48,6 +48,9 @@ def loop() -> Iterator[SimulatedLoop]:
 @pytest.fixture
 def unraisable(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     heard: list[object] = []
+    # These tests collect garbage eighty times: not all that other tests of this process have loaded, each time.
+    gc.collect()
+    gc.freeze()
     monkeypatch.setattr(sys, "unraisablehook", heard.append)
     return heard
 

@@ -17,6 +17,7 @@ from quarterdeck.stores.cache_files import CacheFile
 from quarterdeck.stores.disk import DiskBudget, DiskFullError, GrowingFile
 from quarterdeck.stores.objects import ObjectRef, ObjectStores
 from quarterdeck.stores.parquet_cache import ParquetCache
+from tests.patience import PATIENCE_S
 from tests.stores import parquet
 from tests.stores.budgets import add_artifacts, small_budget
 from tests.stores.s3 import Bucket
@@ -52,7 +53,7 @@ class Cached:
 
 def run(test: Callable[[], Awaitable[None]]) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             await test()
 
     asyncio.run(bounded())

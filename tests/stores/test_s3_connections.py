@@ -10,6 +10,7 @@ import pytest
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.stores.objects import ObjectRef, ObjectStores, S3Options
 from quarterdeck.stores.parquet_cache import ParquetCache
+from tests.patience import PATIENCE_S
 from tests.stores.budgets import small_budget
 from tests.stores.parquet import looks_like_parquet
 
@@ -83,7 +84,7 @@ async def cache_over(
     s3: PlayedS3, tmp_path: Path, *, max_retries: int = 0, read_timeout_s: float = 20.0
 ) -> AsyncGenerator[ParquetCache]:
     server = await asyncio.start_server(s3.serve, "127.0.0.1", 0)
-    async with server, asyncio.timeout(20):
+    async with server, asyncio.timeout(PATIENCE_S):
         options = S3Options(
             endpoint=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}",
             region="us-east-1",

@@ -26,6 +26,7 @@ from quarterdeck.worker.process import Worker
 from quarterdeck.worker.recruitment import addr_of
 from tests.http.asked import served
 from tests.http.client_scene import rest_of
+from tests.patience import PATIENCE_S
 
 TOKEN = SharedToken.from_text("known-to-worker-and-root")
 GUARD = Guard(tls=None, token=TOKEN, insecure=False, reading_needs_token=False)
@@ -73,7 +74,7 @@ def _origin(worker: Recruited) -> Origin:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while not condition():  # noqa: ASYNC110 - there is nothing to be told by
             await asyncio.sleep(0.005)
 
@@ -116,7 +117,7 @@ async def crew(folder: Path, **given: Any) -> AsyncGenerator[tuple[Scene, "async
 
 def run(test: Coroutine[Any, Any, None]) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             await test
 
     asyncio.run(bounded())

@@ -18,6 +18,7 @@ from quarterdeck.http.client import HttpClient, Origin
 from quarterdeck.http.connection import HttpLimits
 from quarterdeck.http.monitor import MonitorSources
 from quarterdeck.telemetry.metrics import Rejection
+from tests.patience import PATIENCE_S
 from tests.ports import dead_port
 
 LOOPBACK = "127.0.0.1"
@@ -26,7 +27,7 @@ GUARD = Guard(None, None, insecure=False)
 
 def run(scene: Callable[[AsyncExitStack, Doors], Coroutine[Any, Any, None]]) -> None:
     async def main() -> None:
-        async with asyncio.timeout(20), AsyncExitStack() as stack:
+        async with asyncio.timeout(PATIENCE_S), AsyncExitStack() as stack:
             await scene(stack, Doors(GUARD))
 
     asyncio.run(main())

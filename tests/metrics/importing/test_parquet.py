@@ -69,7 +69,7 @@ LABELS = st.builds(
 SAMPLES = st.lists(st.tuples(LABELS, st.integers(-(10**15), 10**15), st.floats(allow_nan=False)), max_size=30)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(SAMPLES, st.booleans(), st.sampled_from((1, 3, 1000)), st.booleans())
 def test_what_is_written_in_our_own_form_is_read_back(
     tmp_path: Path, given_samples: list[Sample], maps: bool, group_rows: int, dictionaries: bool
@@ -78,7 +78,7 @@ def test_what_is_written_in_our_own_form_is_read_back(
     assert samples(ParquetReader(path)) == given_samples
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.lists(st.tuples(*[st.sampled_from((None, "", "x", "y", "é")) for _ in range(3)]), min_size=1, max_size=40))
 def test_label_columns_make_the_series_of_their_rows(
     tmp_path: Path, rows: list[tuple[str | None, str | None, str | None]]

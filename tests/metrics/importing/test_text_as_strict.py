@@ -77,7 +77,7 @@ def printed(sample: Sample, digits: str) -> str:
     return f"{{{quoted(lb.get(labels, lb.METRIC_NAME))},{pairs}}} {show_float(value)} {digits}"
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(SAMPLES)
 def test_what_is_printed_as_openmetrics_is_read_back(tmp_path: Path, given_samples: list[Sample]) -> None:
     lines = [
@@ -87,7 +87,7 @@ def test_what_is_printed_as_openmetrics_is_read_back(tmp_path: Path, given_sampl
     assert samples(OpenMetricsReader(write(tmp_path, "\n".join([*lines, "# EOF"])))) == given_samples
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(SAMPLES)
 def test_what_is_printed_as_prometheus_text_is_read_back(tmp_path: Path, given_samples: list[Sample]) -> None:
     lines = [printed(one, str(one[1])) for one in given_samples]
@@ -113,7 +113,7 @@ def one_by_one(lines: list[str], dialect: Dialect) -> tuple[list[Sample], str | 
     return found, None
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(LINES | NEAR_LINES, st.sampled_from((OPENMETRICS, PROMETHEUS_TEXT)), st.sampled_from((1, 16, 1 << 20)))
 @example(['up{a=" # {} 1"} 1 5 # {a="1"} 1'], OPENMETRICS, 16)
 @example(["up 1 5", "up 1 0x5"], PROMETHEUS_TEXT, 1 << 20)

@@ -15,6 +15,7 @@ from tests.http.asked import until
 from tests.metrics.routes.asking import Frame, frames_of
 from tests.metrics.routes.played import Port, port
 from tests.metrics.routes.samples import END_S, START_S
+from tests.patience import PATIENCE_S
 from tests.scan.scanned import Client
 
 STREAM = "/api/v1/metrics/query"
@@ -36,7 +37,7 @@ def play(
 ) -> None:
     async def run() -> None:
         wanted = QueryOptions(**options)
-        async with asyncio.timeout(30), port(folder, wanted, heartbeat_s, with_worker=with_worker) as made:
+        async with asyncio.timeout(PATIENCE_S), port(folder, wanted, heartbeat_s, with_worker=with_worker) as made:
             await scenario(made)
 
     asyncio.run(run())

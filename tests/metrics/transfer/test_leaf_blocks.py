@@ -75,7 +75,7 @@ def ferry(tmp_path: Path) -> Ferry:
 
 
 @pytest.mark.parametrize("query", QUERIES)
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(seed=st.integers(0, 2**32), shapes=SHAPES)
 def test_blocks_of_every_kind_come_back_bit_by_bit(
     ferry: Ferry, query: str, seed: int, shapes: list[tuple[int, int]]

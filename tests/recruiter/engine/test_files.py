@@ -94,7 +94,9 @@ def test_an_object_with_a_key_twice_is_a_record_in_every_search(bench: Bench) ->
 # Pieces
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(
     lengths=st.lists(st.integers(0, 12), max_size=12),
     cuts=st.lists(st.integers(0, 200), max_size=6),

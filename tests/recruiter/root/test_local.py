@@ -17,6 +17,7 @@ from quarterdeck.recruiter.root import splitting
 from quarterdeck.recruiter.root.local import open_local_search
 from quarterdeck.recruiter.root.planning import SearchRequest
 from quarterdeck.recruiter.root.running import Progress, Rows, RunningSearch, SearchEvent, Status
+from tests.patience import PATIENCE_S
 
 _arrow: Any = pyarrow
 _parquet: Any = pyarrow.parquet
@@ -81,7 +82,7 @@ def search(query: str, *sources: Path, **options: Any) -> Answer:
     async def run() -> Answer:
         request = SearchRequest(query, tuple(map(str, sources)), **options)
         async with (
-            asyncio.timeout(60),
+            asyncio.timeout(PATIENCE_S),
             open_local_search(request, at_once=2) as running,
             aclosing(running.events()) as events,
         ):

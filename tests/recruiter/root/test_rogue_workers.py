@@ -17,6 +17,7 @@ from quarterdeck.recruiter.model import Chunk, ChunkReport, Recruited, SearchSpe
 from quarterdeck.recruiter.ports import ChunkAnswer
 from quarterdeck.recruiter.root import splitting
 from tests.http.asked import served
+from tests.patience import PATIENCE_S
 from tests.recruiter.root.searched import PlayedWorkers, Root, root
 from tests.recruiter.test_row_payloads import offsets_of, records, stream_of
 
@@ -65,7 +66,7 @@ def play(folder: Path, answer: bytes, count: int, scenario: Callable[[Root], Any
     rogues = Rogues(count)
 
     async def run() -> None:
-        async with asyncio.timeout(30), served(app) as server, root(folder, rogues) as made:
+        async with asyncio.timeout(PATIENCE_S), served(app) as server, root(folder, rogues) as made:
             rogues.addr = f"127.0.0.1:{server.port}"
             await scenario(made)
             await rogues.http.close()

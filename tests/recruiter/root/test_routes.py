@@ -18,6 +18,7 @@ from quarterdeck.recruiter.model import Chunk, Recruited
 from quarterdeck.recruiter.root import splitting
 from quarterdeck.recruiter.root.routes import search_router
 from tests.http.asked import Client, connected, served, until
+from tests.patience import PATIENCE_S
 from tests.recruiter.root.searched import PlayedWorkers, Root, lost, root
 
 PATHS = ("/v1/search", "/worker/rootsearch")
@@ -119,7 +120,7 @@ def play(
     folder: Path, scenario: Callable[[Door], Awaitable[None]], workers: PlayedWorkers | None = None, **options: Any
 ) -> None:
     async def run() -> None:
-        async with asyncio.timeout(30), door(folder, workers, **options) as made:
+        async with asyncio.timeout(PATIENCE_S), door(folder, workers, **options) as made:
             await scenario(made)
             await made.root.service.wait_quiet()
             assert not made.root.workers.reserved

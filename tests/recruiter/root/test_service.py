@@ -18,6 +18,7 @@ from quarterdeck.recruiter.root.planning import SearchRequest
 from quarterdeck.recruiter.root.running import Progress, Rows, Status
 from quarterdeck.recruiter.stored_rows import NoRoomError, no_room
 from tests.http.asked import until
+from tests.patience import PATIENCE_S
 from tests.recruiter.root.searched import PlayedWorkers, Root, lost, root
 
 Scenario = Callable[[Root], Awaitable[None]]
@@ -30,7 +31,7 @@ def one_file_a_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def play(folder: Path, scenario: Scenario, workers: PlayedWorkers | None = None, **options: Any) -> None:
     async def run() -> None:
-        async with asyncio.timeout(30), root(folder, workers, **options) as made:
+        async with asyncio.timeout(PATIENCE_S), root(folder, workers, **options) as made:
             await scenario(made)
         assert not made.workers.reserved
         assert all(count == 1 for count in made.workers.releases.values())
