@@ -158,7 +158,8 @@ def _compare_block(expected: ExpectedSeries, block: SeriesBlock, steps: Steps) -
         if labels not in wanted:
             return f"{show(labels)} was not expected, it has {len(samples)} samples"
         points = wanted[labels]
-        if steps.start_ms + (len(points) - 1) * steps.step_ms > steps.end_ms:
+        # Of steps that stand still there is one.
+        if len(points) > 1 and (not steps.step_ms or steps.start_ms + (len(points) - 1) * steps.step_ms > steps.end_ms):
             return f"{show(labels)} is expected to have {len(points)} values, and there are not as many steps"
         if complaint := _compare_samples(points, samples, steps):
             return f"{show(labels)} {complaint}"

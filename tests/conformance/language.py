@@ -3,8 +3,7 @@
 A block is a command and the lines below it, up to a blank line or a comment. Blanks around a line mean nothing. What is
 not understood is an error with file and line, so that no expectation is passed over silently.
 
-One thing is different on purpose. Upstream moves the time of an eval to the end of its `expect range vector`; here the
-two must be the same time.
+The time of an eval with `expect range vector` is the end of that, as upstream has it, whatever the eval says.
 """
 
 import re
@@ -175,7 +174,7 @@ class _Expectations:
     def add_expect(self, text: str) -> None:
         """A line that starts with `expect`."""
         if found := _EXPECT_RANGE.fullmatch(text):
-            self.range_vector = _steps(found)
+            self.range_vector = _steps(found, may_stand=True)  # a step of 0: all values at the start
         elif found := _EXPECT_STRING.fullmatch(text):
             self.result = ExpectedString(notation.unquoted(found["string"]))
         elif found := _EXPECT.fullmatch(text):
@@ -213,8 +212,10 @@ class _Expectations:
         """The whole, when all lines are read."""
         if self.ordered and isinstance(at, Steps):
             raise ValueError("a range query's result is always sorted by labels: ordered says nothing there")
-        if self.range_vector is not None and at != Instant(self.range_vector.end_ms):
-            raise ValueError("the expected range vector must end at the time of its eval")
+        if self.range_vector is not None:
+            if isinstance(at, Steps):
+                raise ValueError("a range query's values are at its own steps: expect range vector is for instant ones")
+            at = Instant(self.range_vector.end_ms)
         if (self.result is not None) + bool(self.series) + (self.failure is not None) > 1:
             raise ValueError("expect one of these: series, a number, a string or a failure")
         expected: Expected
@@ -256,11 +257,11 @@ def _with_starts(
     return series
 
 
-def _steps(found: re.Match[str]) -> Steps:
+def _steps(found: re.Match[str], *, may_stand: bool = False) -> Steps:
     steps = Steps(*(notation.duration_ms(found[name]) for name in ("start", "end", "step")))
     if steps.end_ms < steps.start_ms:
         raise ValueError(f"the end ({found['end']}) is before the start ({found['start']})")
-    if steps.step_ms <= 0:
+    if steps.step_ms <= 0 and not (may_stand and steps.step_ms == 0):
         raise ValueError("the step must be longer than nothing")
     return steps
 

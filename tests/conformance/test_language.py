@@ -306,6 +306,17 @@ def test_a_range_vector_is_expected_with_the_times_of_its_samples() -> None:
     assert command.range_vector == Steps(10_000, 60_000, 10_000)
 
 
+@pytest.mark.parametrize("time", ["0", "50s", "1m", "5m"])
+def test_the_time_of_an_eval_is_the_end_of_the_range_vector_that_is_expected(time: str) -> None:
+    command = only_eval(f"eval instant at {time} up[1m]\n expect range vector from 10s to 1m step 10s\n up 1 2 _ 4")
+    assert command.at == Instant(60_000)
+
+
+def test_a_range_vector_of_one_sample_needs_no_step() -> None:
+    command = only_eval("eval instant at 1m up[1m]\n expect range vector from 1m to 1m step 0\n up 1")
+    assert command.range_vector == Steps(60_000, 60_000, 0)
+
+
 def test_starts_of_samples_are_read_and_a_line_without_a_name_is_for_all_below() -> None:
     load = only_load("""
 load 1m
@@ -341,7 +352,7 @@ load 1m
         ("eval instant at 0 up\n expect string bare", 2, "is no quoted string"),
         ("eval instant at 0 up\n up 1 2", 2, "one value a series"),
         ("eval instant at 0 up\n up 1\n up 1", 3, "expected twice"),
-        ("eval instant at 1m up[1m]\n expect range vector from 0 to 2m step 1m", 2, "must end at the time"),
+        ("eval range from 0 to 1m step 1m up\n expect range vector from 0 to 1m step 1m", 2, "is for instant ones"),
         ("eval range from 0 to 1m step 1m up\n expect ordered", 2, "ordered says nothing"),
         ("eval instant at 0 up\neval instant at 1m up", 2, "starts with no value"),
         ("load 1m\n up@st -1m\n down 1", 3, "another series"),

@@ -264,6 +264,13 @@ def test_a_range_vector_is_compared_at_the_times_that_are_expected() -> None:
     assert "has 2 at 59s" in failure(text, Played(block({UP: {30_000: 1.0, 59_000: 2.0}})))
 
 
+def test_a_range_vector_whose_steps_stand_still_has_one_value() -> None:
+    text = "eval instant at 1m up[1m]\n expect range vector from 30s to 1m step 0\n up 1{}"
+    engine = Played(block({UP: {30_000: 1.0}}))
+    assert passes(text.format(""), engine)
+    assert "not as many steps" in failure(text.format(" 1"), engine)
+
+
 WARNED = "eval instant at 5m up\n expect {}\n up 5"
 
 

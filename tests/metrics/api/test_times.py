@@ -81,7 +81,17 @@ def test_rfc_3339_agrees_with_the_calendar_of_python(time_ms: int, zone_minutes:
 
 @pytest.mark.parametrize(
     "text, length_ms",
-    [("15", 15_000), ("0.25", 250), ("-1", -1000), ("0.0005", 0), ("1h30m", 5_400_000), ("0", 0), ("100ms", 100)],
+    [
+        ("15", 15_000),
+        ("0.25", 250),
+        ("-1", -1000),
+        ("0.0005", 0),
+        ("1h30m", 5_400_000),
+        ("0", 0),
+        ("100ms", 100),
+        ("33.3", 33_299),
+        ("-33.3", -33_299),
+    ],
 )
 def test_lengths(text: str, length_ms: int) -> None:
     assert parse_length_ms(text) == length_ms

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from decimal import ROUND_HALF_EVEN, Decimal
+from decimal import ROUND_DOWN, Decimal
 from typing import Any, Final
 
 import numpy as np
@@ -58,6 +58,7 @@ def test_values_that_are_sure_are_what_the_strict_way_reads(texts: list[str]) ->
 
 @given(st.lists(NUMBER_LIKE | st.decimals(-(10**11), 10**11, places=4).map(str) | st.integers().map(str), min_size=1))
 @example(["1700000000.0005", "1700000000.0015", "0.0005"])
+@example(["1700000000.0009999999", "-1700000000.0019999999", "1e-3", "1.7000000001e9", "1700000000.00099"])
 @example(["9200000000000", "9200000000000.001", "-9200000000000.0004"])
 def test_seconds_that_are_sure_are_what_the_strict_way_reads(texts: list[str]) -> None:
     times, sure = seconds_of(texts_of(*texts))
@@ -78,14 +79,14 @@ def test_milliseconds_that_are_sure_are_what_the_strict_way_reads(texts: list[st
 
 @given(st.decimals(-(10**10), 10**10, places=3))
 def test_usual_times_are_sure(seconds: Decimal) -> None:
-    times, sure = seconds_of(texts_of(str(seconds)))
+    times, sure = seconds_of(texts_of(f"{seconds:f}"))
     assert sure.all()
     assert times.tolist() == [int(seconds * 1000)]
 
 
 @given(st.decimals(-9_200_000_000_000, 9_200_000_000_000, places=6))
-def test_seconds_go_to_the_nearest_millisecond(seconds: Decimal) -> None:
-    exact = seconds.quantize(Decimal("0.001"), ROUND_HALF_EVEN) * 1000
+def test_what_is_below_a_millisecond_is_cut_off(seconds: Decimal) -> None:
+    exact = seconds.quantize(Decimal("0.001"), ROUND_DOWN) * 1000
     assert read_seconds(f"{seconds:f}") == int(exact)
 
 
@@ -100,10 +101,13 @@ def test_seconds_go_to_the_nearest_millisecond(seconds: Decimal) -> None:
         ("5.", 5000),
         ("-1.5", -1500),
         ("0.0005", 0),
-        ("0.0015", 2),
+        ("0.0015", 1),
+        ("-0.0015", -1),
+        ("1700000000.0009999999", 1_700_000_000_000),
+        ("65.514", 65_514),
         ("1e-999999999", 0),
         ("0." + "0" * 5000 + "1", 0),
-        ("1.2344999999999999999999999999999999999999", 1234),
+        ("1.2349999999999999999999999999999999999999", 1234),
         ("9200000000000", MAX_TIMESTAMP_MS),
     ],
 )

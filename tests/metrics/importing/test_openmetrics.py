@@ -42,7 +42,7 @@ def test_a_whole_file_is_read_in_its_order(tmp_path: Path) -> None:
         (created, 1_700_000_015_000),
         (disk, 1_700_000_000_000),
         (disk, 1_700_000_000_000),
-        (disk, 1_700_000_001_000),
+        (disk, 1_700_000_000_999),
         ((("__name__", "my.metric"), ("label.x", "v # {1} 2")), 0),
     ]
     values = [value for _, _, value in found]

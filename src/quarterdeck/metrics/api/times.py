@@ -57,7 +57,8 @@ def parse_length_ms(text: str) -> int:
     if number is not None and not math.isnan(number):
         if abs(number) * 1000 > MAX_MS:
             raise ValueError(f"cannot parse {quote(text)} to a valid duration. It overflows int64")
-        return math.trunc(number * 1000)
+        nanoseconds = math.trunc(number * 1e9)  # as Prometheus has it: 33.3 s are 33,299 ms
+        return int(math.copysign(abs(nanoseconds) // 1_000_000, nanoseconds))
     try:
         return parse_duration_ms(text)
     except ValueError:

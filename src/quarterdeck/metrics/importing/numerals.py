@@ -5,7 +5,7 @@ way to judge. Both give the same numbers.
 """
 
 import re
-from decimal import ROUND_HALF_EVEN, Decimal
+from decimal import ROUND_DOWN, Decimal
 from typing import Any, Final
 
 import numpy as np
@@ -28,8 +28,9 @@ _MILLISECOND: Final = Decimal("0.001")
 
 _SURE_SECONDS: Final = float(1 << 36)
 """Up to here a float of seconds, and a thousand times it, is off by less than a hundredth of a millisecond."""
-_SURE_DISTANCE_MS: Final = 0.49
-"""So far from a whole millisecond, the nearest one is the same for the float and for the decimal it was read from."""
+_SURE_DISTANCE_MS: Final = 0.01
+"""So far from a whole millisecond, the one before is the same for the float and for the decimal it was read from."""
+_DECIMALS_OF_MS: Final = 3
 
 
 def read_value(text: str) -> float:
@@ -45,10 +46,10 @@ def read_value(text: str) -> float:
 
 
 def read_seconds(text: str) -> int:
-    """Seconds as the nearest milliseconds, by the decimal digits; a half goes to the even one.
+    """Seconds as milliseconds, by the decimal digits; what is below a millisecond is cut off, as Prometheus does it.
 
     >>> read_seconds("1.234"), read_seconds("1700000000"), read_seconds("-0.0015")
-    (1234, 1700000000000, -2)
+    (1234, 1700000000000, -1)
     """
     if not _REAL_NUMBER.fullmatch(text):
         raise Malformed(f"`{text[:40]}` is no time", "write seconds since 1970 as a decimal number")
@@ -57,7 +58,7 @@ def read_seconds(text: str) -> int:
         raise _out_of_range(text)
     if rough == 0.0:  # a decimal with an exponent of any size would not be
         return 0
-    return _within_range(int(Decimal(text).quantize(_MILLISECOND, ROUND_HALF_EVEN).scaleb(3)), text)
+    return _within_range(int(Decimal(text).quantize(_MILLISECOND, ROUND_DOWN).scaleb(3)), text)
 
 
 def read_milliseconds(text: str) -> int:
@@ -96,8 +97,21 @@ def seconds_of(texts: Any) -> tuple[I64, Bool]:
     sure &= np.abs(seconds) < _SURE_SECONDS
     exact = np.where(sure, seconds, 0.0) * 1000.0
     nearest = np.rint(exact)
-    sure &= np.abs(exact - nearest) < _SURE_DISTANCE_MS
-    return nearest.astype(np.int64), sure
+    is_near = np.abs(exact - nearest) < _SURE_DISTANCE_MS
+    sure &= ~is_near | _is_of_milliseconds(texts)
+    return np.where(is_near, nearest, np.trunc(exact)).astype(np.int64), sure
+
+
+def _is_of_milliseconds(texts: Any) -> Bool:
+    """Whether a decimal number has no more digits than milliseconds need."""
+    dots = _compute.find_substring(texts, ".").to_numpy()
+    lengths = _compute.binary_length(texts).to_numpy()
+    few = (dots < 0) | (lengths - dots <= 1 + _DECIMALS_OF_MS)
+    if _compute.any(_compute.match_substring(texts, "e", ignore_case=True)).as_py():
+        few &= ~np.array(
+            _compute.match_substring(texts, "e", ignore_case=True).to_numpy(zero_copy_only=False), np.bool_
+        )
+    return few
 
 
 def milliseconds_of(texts: Any) -> tuple[I64, Bool]:

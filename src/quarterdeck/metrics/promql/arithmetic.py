@@ -12,6 +12,21 @@ from quarterdeck.metrics.promql.syntax.ast import BinaryOp
 Arithmetic: TypeAlias = Callable[[F64, F64], F64]
 Comparison: TypeAlias = Callable[[F64, F64], Bool]
 
+
+def power(base: F64, exponent: F64) -> F64:
+    """One number to the power of another, as C and Go have it, however many there are of either.
+
+    >>> power(np.array([-0.0, 4.0]), np.array([0.5])).tolist()
+    [0.0, 2.0]
+    """
+    found = np.power(base, exponent)
+    # NumPy takes the square root where one exponent is for all. That of -Inf is no number, and that of -0 is -0.
+    root = exponent == 0.5
+    if root.any():
+        found = np.where(root & (base == -np.inf), np.inf, np.where(root & (base == 0.0), 0.0, found))
+    return found
+
+
 ARITHMETIC: Final[Mapping[BinaryOp, Arithmetic]] = MappingProxyType(
     {
         BinaryOp.ADD: np.add,
@@ -19,7 +34,7 @@ ARITHMETIC: Final[Mapping[BinaryOp, Arithmetic]] = MappingProxyType(
         BinaryOp.MUL: np.multiply,
         BinaryOp.DIV: np.divide,
         BinaryOp.MOD: np.fmod,
-        BinaryOp.POW: np.power,
+        BinaryOp.POW: power,
         BinaryOp.ATAN2: np.arctan2,
     }
 )
@@ -50,10 +65,15 @@ def scalars(op: BinaryOp, lhs: F64, rhs: F64) -> F64:
 
 def extreme(lhs: F64, rhs: F64, largest: bool) -> F64:
     """The larger or smaller of two numbers; not-a-number if either is, unless the other is infinite in that direction.
+    Of the two zeros the positive one is larger.
 
     >>> extreme(np.array([1.0, np.nan, np.nan]), np.array([2.0, 2.0, np.inf]), largest=True).tolist()
     [2.0, nan, inf]
+    >>> extreme(np.array([0.0, -0.0]), np.array([-0.0, 0.0]), largest=True).tolist()
+    [0.0, 0.0]
     """
     found = np.maximum(lhs, rhs) if largest else np.minimum(lhs, rhs)
+    # A sum of zeros is negative only if all of them are.
+    found = np.where((lhs == 0) & (rhs == 0), lhs + rhs if largest else -(-lhs - rhs), found)
     bound = np.inf if largest else -np.inf
     return np.where((lhs == bound) | (rhs == bound), bound, found)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from quarterdeck.metrics.promql.syntax.regex import InvalidRegex, compile_anchored
+from quarterdeck.metrics.promql.syntax.regex import InvalidRegex, compile_anchored, compile_matcher
 
 
 @pytest.mark.parametrize(
@@ -40,6 +40,9 @@ def test_a_pattern_matches_whole_texts(pattern: str, text: str, matches: bool) -
         ("a{2000}", "invalid repeat count: `{2000}`"),
         ("a\\", "trailing backslash at end of expression: ``"),
         ("\udcff", "invalid UTF-8: `\udcff`"),
+        ("a\\Cb", "invalid escape sequence: `\\C`"),
+        ("\\Q\\C\\E\\C", "invalid escape sequence: `\\C`"),
+        ("[\\C]", "invalid escape sequence: `\\C`"),
     ],
 )
 def test_a_bad_pattern_is_refused_in_the_words_of_go(
@@ -49,6 +52,33 @@ def test_a_bad_pattern_is_refused_in_the_words_of_go(
         compile_anchored(pattern)
     assert str(caught.value) == f"error parsing regexp: {reason}"
     assert capfd.readouterr() == ("", ""), "RE2 must not write to the process's streams"
+
+
+@pytest.mark.parametrize("pattern", ["\\Q\\C\\E", "\\\\C", "\\Q\\C"])
+def test_what_only_looks_like_any_byte_is_text(pattern: str) -> None:
+    assert compile_anchored(pattern).matches("\\C")
+
+
+@pytest.mark.parametrize(
+    "pattern, text, matches",
+    [
+        ("\udcff", "\udcff", True),
+        ("a|\udcff\udcfe|", "\udcff\udcfe", True),
+        ("a|\udcff\udcfe|", "", True),
+        ("a|b", "a|b", False),
+        ("a|b", "A", False),
+        ("a.|b", "ax", True),
+        ("", "", True),
+        ("", "a", False),
+    ],
+)
+def test_texts_with_bars_between_need_not_be_utf_8_in_a_matcher(pattern: str, text: str, matches: bool) -> None:
+    assert compile_matcher(pattern).matches(text) is matches
+
+
+def test_a_regular_expression_in_a_matcher_has_to_be_utf_8() -> None:
+    with pytest.raises(InvalidRegex, match="invalid UTF-8"):
+        compile_matcher("[\udcff]")
 
 
 def test_groups_are_those_of_the_match_of_the_whole_text() -> None:

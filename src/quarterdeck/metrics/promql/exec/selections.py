@@ -105,13 +105,24 @@ class LimitRatioNode:
 
     def _shares(self, axis: Axis) -> F64:
         """For each series a number from 0 to 1 that depends on its labels alone."""
-        hashes = [xxhash.xxh64_intdigest(_bytes(labels)) for labels in self.context.watched(axis.labels)]
+        hashes = [xxhash.xxh64_intdigest(hashed_form(labels)) for labels in self.context.watched(axis.labels)]
         return np.array(hashes, np.uint64).astype(np.float64) / float(2**64 - 1)
 
 
-def _bytes(labels: lb.Labels) -> bytes:
-    """The form in which Prometheus hashes labels."""
-    return "".join(f"{name}\udcff{value}\udcff" for name, value in labels).encode(errors="surrogateescape")
+def hashed_form(labels: lb.Labels) -> bytes:
+    """What Prometheus 3 hashes of labels: the names and values in their order, each after its length in bytes.
+
+    >>> hashed_form((("a", "bc"),))
+    b'\\x01a\\x02bc'
+    """
+    form = bytearray()
+    for pair in labels:
+        for text in pair:
+            data = text.encode(errors="surrogateescape")
+            # A length of one byte, or 255 and the length in three bytes.
+            form += bytes((len(data),)) if len(data) < 255 else b"\xff" + len(data).to_bytes(3, "little")
+            form += data
+    return bytes(form)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from typing import assert_never
 
 from quarterdeck.metrics.promql.syntax.ast import Matcher, MatchOp
-from quarterdeck.metrics.promql.syntax.regex import compile_anchored
+from quarterdeck.metrics.promql.syntax.regex import compile_matcher
 
 
 def accepts(matcher: Matcher, value: str) -> bool:
@@ -18,8 +18,8 @@ def accepts(matcher: Matcher, value: str) -> bool:
         case MatchOp.NOT_EQUAL:
             return value != matcher.value
         case MatchOp.REGEX:
-            return compile_anchored(matcher.value).matches(value)
+            return compile_matcher(matcher.value).matches(value)
         case MatchOp.NOT_REGEX:
-            return not compile_anchored(matcher.value).matches(value)
+            return not compile_matcher(matcher.value).matches(value)
         case _:
             assert_never(matcher.op)

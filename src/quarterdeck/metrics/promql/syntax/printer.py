@@ -5,6 +5,7 @@ no sign, an offset in parentheses before an operator has one, and labels that wo
 """
 
 import math
+from dataclasses import dataclass
 from typing import assert_never
 
 from quarterdeck.metrics.promql.floats import show_float, show_short
@@ -64,14 +65,14 @@ def show(expr: Expr) -> str:
         case Call():
             return f"{expr.function}({', '.join(map(show, expr.args))})"
         case VectorSelector():
-            return _show_selector(expr) + _show_suffixes(expr, after=_show_extension(expr))
+            return _show_selector(expr) + _suffixes(expr).shown
         case MatrixSelector(selector=selector):
             length = _show_length(expr.range_ms, expr.range_expr)
-            return f"{_show_selector(selector)}[{length}]{_show_suffixes(selector, before=_show_extension(selector))}"
+            return f"{_show_selector(selector)}[{length}]{_suffixes(expr).shown}"
         case Subquery():
             step = "" if expr.step_ms is None else _show_length(expr.step_ms, expr.step_expr)
             length = _show_length(expr.range_ms, expr.range_expr)
-            return f"{_show_unsigned(expr.expr)}[{length}:{step}]{_show_suffixes(expr)}"
+            return f"{_show_unsigned(expr.expr)}[{length}:{step}]{_suffixes(expr).shown}"
         case _:
             assert_never(expr)
 
@@ -95,26 +96,24 @@ def _show_unsigned(expr: Expr) -> str:
 
 def _show_binary(expr: Binary) -> str:
     lhs = _show_unsigned(expr.lhs) if expr.op is BinaryOp.POW else show(expr.lhs)
-    if expr.op in _DURATION_OPS and (offset := _open_offset(expr.lhs)):
-        lhs = f"{lhs.removesuffix(offset)}+{offset}"
+    if expr.op in _DURATION_OPS and (suffixes := _open_suffixes(expr.lhs)) is not None:
+        lhs = lhs.removesuffix(suffixes.shown) + suffixes.closed
     returned = " bool" if expr.return_bool else ""
     matching = "" if expr.matching is None else _show_matching(expr.matching)
     return f"{lhs} {expr.op}{returned}{matching} {show(expr.rhs)}"
 
 
-def _open_offset(expr: Expr) -> str:
-    """The offset in parentheses that an expression ends in, if it does: an operator after it would be part of it."""
+def _open_suffixes(expr: Expr) -> "_Suffixes | None":
+    """The suffixes that an expression ends in, if an operator after them would be part of the offset."""
     match expr:
         case Binary():
-            return _open_offset(expr.rhs)
+            return _open_suffixes(expr.rhs)
         case Unary():
-            return _open_offset(expr.expr)
-        case MatrixSelector(selector=selector):
-            return _open_offset(selector)
-        case VectorSelector(offset_expr=offset) | Subquery(offset_expr=offset):
-            return _show_duration(offset) if isinstance(offset, DurationParen) else ""
+            return _open_suffixes(expr.expr)
+        case MatrixSelector() | VectorSelector() | Subquery():
+            return _suffixes(expr)
         case _:
-            return ""
+            return None
 
 
 def _show_matching(matching: VectorMatching) -> str:
@@ -181,21 +180,43 @@ def _show_extension(selector: VectorSelector) -> str:
     return "" if selector.extension is None else f" {selector.extension}"
 
 
-def _show_suffixes(expr: VectorSelector | Subquery, before: str = "", after: str = "") -> str:
-    """`@` and `offset`, and what stands before and after `@`."""
+@dataclass(frozen=True, slots=True)
+class _Suffixes:
+    """What stands behind a selector or subquery: `@`, an offset and what makes a selector an extended one."""
+
+    shown: str
+    closed: str
+    """The same where an operator of durations follows, which must not become part of the offset."""
+
+
+def _suffixes(expr: VectorSelector | MatrixSelector | Subquery) -> _Suffixes:
+    before = after = ""
+    match expr:
+        case MatrixSelector(selector=selector):
+            before, expr = _show_extension(selector), selector
+        case VectorSelector():
+            after = _show_extension(expr)
+        case _:
+            pass
     at = ""
     if isinstance(expr.at, AtAnchor):
         at = f" @ {expr.at}()"
     elif expr.at is not None:
         at = f" @ {'-' if expr.at < 0 else ''}{abs(expr.at) // 1000}.{abs(expr.at) % 1000:03d}"
     others = f"{before}{at}{after}"
-    offset = expr.offset_expr
-    if isinstance(offset, DurationBinary) or (isinstance(offset, DurationSigned) and not _is_closed(offset.inner)):
-        # Only a parenthesis or two signs let an offset go on, and then nothing else may follow it but a suffix.
-        shown = _show_duration(offset)
+    duration = expr.offset_expr
+    if isinstance(duration, DurationBinary) or (
+        isinstance(duration, DurationSigned) and not _is_closed(duration.inner)
+    ):
+        # Only a parenthesis or two signs let an offset go on, and then only another suffix ends it.
+        shown = _show_duration(duration)
         signs = len(shown) - len(shown.lstrip("-"))
-        return f" offset {'' if shown.startswith('(') else '+' * (2 - signs)}{shown}{others}"
-    return others + (f" offset {_show_length(expr.offset_ms, offset)}" if expr.offset_ms or offset else "")
+        offset = f" offset {'' if shown.startswith('(') else '+' * (2 - signs)}{shown}"
+        return _Suffixes(others + offset, offset + others)
+    offset = f" offset {_show_length(expr.offset_ms, duration)}" if expr.offset_ms or duration else ""
+    if isinstance(duration, DurationParen):
+        return _Suffixes(others + offset, f"{others} offset +{_show_duration(duration)}")
+    return _Suffixes(others + offset, others + offset)
 
 
 def _is_closed(duration: Duration) -> bool:

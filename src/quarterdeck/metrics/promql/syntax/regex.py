@@ -3,10 +3,11 @@
 Strings that hold bytes that are no text (see `quoting`) match as those bytes.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from quarterdeck.core.regexes import RefusedPattern, compile_re2
 
@@ -21,6 +22,9 @@ _GO_WORDS = {
     "invalid named capture group": "invalid named capture",
 }
 """What RE2 in C++ says, and what Go says instead."""
+_META: Final = re.compile(r"[\\.+*?()\[\]{}^$]")
+"""What makes a pattern more than texts with `|` between."""
+_QUOTED_OR_ESCAPE: Final = re.compile(r"\\Q.*?(?:\\E|\Z)|\\.", re.DOTALL)
 
 
 class InvalidRegex(Exception):
@@ -103,6 +107,29 @@ def _index(name: str) -> int | None:
     return int(name)
 
 
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """A pattern that is one text or some with `|` between: it matches these, also where they are no UTF-8."""
+
+    texts: frozenset[str]
+
+    def matches(self, text: str) -> bool:
+        """Whether it is one of them."""
+        return text in self.texts
+
+
+@lru_cache(maxsize=64)
+def compile_matcher(pattern: str) -> Regex | Texts:
+    """The pattern of a matcher. As in Prometheus, texts need not be a regular expression, which has to be UTF-8.
+
+    >>> compile_matcher("a|b").matches("b"), compile_matcher("a.*").matches("b")
+    (True, False)
+    """
+    if not _META.search(pattern):
+        return Texts(frozenset(pattern.split("|")))
+    return compile_anchored(pattern)
+
+
 @lru_cache(maxsize=64)  # compiling takes microseconds as a rule, and a program up to 8 MB
 def compile_anchored(pattern: str) -> Regex:
     """The pattern, to match whole texts; InvalidRegex when RE2 refuses it.
@@ -110,6 +137,9 @@ def compile_anchored(pattern: str) -> Regex:
     >>> compile_anchored("a|b").matches("ab")
     False
     """
+    if "\\C" in _QUOTED_OR_ESCAPE.findall(pattern):
+        # RE2 in C++ takes it for any byte.
+        raise InvalidRegex(_go_message("invalid escape sequence", "\\C", pattern))
     try:
         # Bare: between anchors `a)(?:b` would be a pattern, and `\Q[` would be none.
         return Regex(pattern, compile_re2(_bytes(pattern), dot_takes_newlines=True))

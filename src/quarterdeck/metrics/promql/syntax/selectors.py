@@ -3,7 +3,7 @@
 from quarterdeck.metrics.promql.labels import METRIC_NAME
 from quarterdeck.metrics.promql.syntax.ast import Matcher, MatchOp, Span, VectorSelector
 from quarterdeck.metrics.promql.syntax.cursor import Cursor
-from quarterdeck.metrics.promql.syntax.regex import InvalidRegex, compile_anchored
+from quarterdeck.metrics.promql.syntax.regex import InvalidRegex, compile_matcher
 from quarterdeck.metrics.promql.syntax.tokens import MATCH_OPS, Kind, Token
 
 _CONTEXT = "label matching"
@@ -53,7 +53,7 @@ def _parse_matcher(cursor: Cursor, name: Token) -> Matcher:
     value = cursor.take()
     if op in (MatchOp.REGEX, MatchOp.NOT_REGEX):
         try:
-            compile_anchored(value.word)
+            compile_matcher(value.word)
         except InvalidRegex as error:
             cursor.fail(str(error), Span(name.span.start, value.span.end))
     return Matcher(name.word, op, value.word)
