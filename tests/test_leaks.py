@@ -41,7 +41,8 @@ def test_an_open_file_is_named(tmp_path: Path) -> None:
     assert before.left_behind() == []
 
 
-def test_an_open_socket_is_named() -> None:
+def test_an_open_socket_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.leaks._SOCKET_GRACE_S", 0.0)
     before = Snapshot.take()
     with closing(socket.socket()):
         (found,) = before.left_behind()
