@@ -8,7 +8,9 @@ import os
 import shutil
 import signal
 import tempfile
+import zlib
 from collections.abc import Generator, Iterator
+from typing import Final
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -16,6 +18,8 @@ from hypothesis import HealthCheck, settings
 from quarterdeck.security.local_processes import RUN_DIR_VARIABLE
 from tests.leaks import no_leaks
 from tests.watchdog import timeout_of, watched
+
+_LONGEST_ID: Final = 60
 
 # Processes of tests find each other, and not those that this user runs for something else.
 os.environ[RUN_DIR_VARIABLE] = tempfile.mkdtemp(prefix="quarterdeck-run-")
@@ -28,6 +32,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # No test depends on how fast the machine is: pytest's timeout is for those that hang.
 settings.register_profile("quarterdeck", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 settings.load_profile("quarterdeck")
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """A text of some length is no name of a test: its beginning says enough."""
+    if not isinstance(val, str | bytes) or len(val) <= _LONGEST_ID:
+        return None
+    start = val[:_LONGEST_ID] if isinstance(val, bytes) else val[:_LONGEST_ID].encode("ascii", "backslashreplace")
+    whole = val if isinstance(val, bytes) else val.encode("utf-8", "surrogatepass")
+    return f"{ascii(start)[2:-1]}...{zlib.crc32(whole):08x}"
 
 
 def pytest_collection_finish() -> None:
