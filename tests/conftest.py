@@ -5,6 +5,7 @@ Unraisable exceptions and exceptions in threads need nothing here: pytest warns 
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 
@@ -19,6 +20,10 @@ os.environ[RUN_DIR_VARIABLE] = tempfile.mkdtemp(prefix="quarterdeck-run-")
 
 def pytest_unconfigure() -> None:
     shutil.rmtree(os.environ[RUN_DIR_VARIABLE], ignore_errors=True)
+    # Python empties the modules that are still there when it ends. Without this they are gone by then, and of a failure
+    # that somebody still holds (Hypothesis does) hangs what its modules have imported: DuckDB says at length that all of
+    # it leaked, below the failure and the summary.
+    vars(sys)["modules_until_the_end"] = list(sys.modules.values())
 
 
 @pytest.fixture(autouse=True)

@@ -89,7 +89,7 @@ def test_the_token_is_shown_to_the_server(script: Script, monkeypatch: pytest.Mo
     ],
 )
 def test_what_makes_no_sense_together_is_a_wrong_command_line(script: Script, arguments: tuple[str, ...]) -> None:
-    assert query(script, *arguments).exit_code == 2
+    assert query(script, *arguments).exit_code == 65
     assert script.asked == []
 
 

@@ -19,6 +19,8 @@ ENGINE_ERRORS: Final[tuple[type[Exception], ...]] = (duckdb.Error, OSError, _arr
 """What a call of DuckDB may raise, directly or through pyarrow. The last is an error whose message quotes half a
 character: DuckDB counts in bytes."""
 
+_WRONG_SQL: Final = ("Parser Error", "Syntax Error", "Binder Error", "Catalog Error")
+"""Of what no data could make right: no SQL at all, and names of columns, tables and functions that are not there."""
 _LOOKED_AT: Final = 20_000
 """Characters of a message. DuckDB's may quote a value, of any size."""
 
@@ -39,9 +41,8 @@ def translated(error: Exception, files: Iterable[ScanFile], culprit: ScanFile | 
         return QuarterdeckError(
             ErrorCode.UNAVAILABLE, "a file could not be read", _one_line(text), "see whether it is still there"
         )
-    return QuarterdeckError(
-        ErrorCode.WORK_FAILED, "the SQL failed", _one_line(text), "correct it, or the file it names"
-    )
+    code = ErrorCode.INVALID_ARGUMENT if str(error).startswith(_WRONG_SQL) else ErrorCode.WORK_FAILED
+    return QuarterdeckError(code, "the SQL failed", _one_line(text), "correct it, or the file it names")
 
 
 def _one_line(text: str) -> str:
