@@ -20,10 +20,12 @@ os.environ[RUN_DIR_VARIABLE] = tempfile.mkdtemp(prefix="quarterdeck-run-")
 
 def pytest_unconfigure() -> None:
     shutil.rmtree(os.environ[RUN_DIR_VARIABLE], ignore_errors=True)
-    # Python empties the modules that are still there when it ends. Without this they are gone by then, and of a failure
-    # that somebody still holds (Hypothesis does) hangs what its modules have imported: DuckDB says at length that all of
-    # it leaked, below the failure and the summary.
-    vars(sys)["modules_until_the_end"] = list(sys.modules.values())
+    # Python empties the modules that are still there when it ends. Without this they are gone by then, while somebody
+    # still holds a function of theirs (Hypothesis does) and with it what they have imported: DuckDB says at length that
+    # all of it leaked, below the failures and the summary.
+    ours = ("duckdb", "_duckdb", "quarterdeck", "tests")
+    kept = [module for name, module in sys.modules.items() if name.partition(".")[0] in ours]
+    vars(sys)["modules_until_the_end"] = kept
 
 
 @pytest.fixture(autouse=True)

@@ -51,8 +51,6 @@ def test_the_last_line_is_the_summary(tmp_path: Path, processes: tuple[str, ...]
         str(ROOT),
         "-c",
         str(ROOT / "pyproject.toml"),
-        "-p",
-        "tests.conftest",
         *processes,
     ]
     told = subprocess.run(
