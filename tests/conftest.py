@@ -25,7 +25,7 @@ def pytest_unconfigure() -> None:
     # all of it leaked, below the failures and the summary.
     ours = ("duckdb", "_duckdb", "quarterdeck", "tests")
     kept = [module for name, module in sys.modules.items() if name.partition(".")[0] in ours]
-    vars(sys)["modules_until_the_end"] = kept
+    sys.__dict__["modules_until_the_end"] = kept
 
 
 @pytest.fixture(autouse=True)

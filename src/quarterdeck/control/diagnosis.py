@@ -64,8 +64,8 @@ async def _look_in_clear(host: str, port: int) -> str:
         return "a server of HTTP/1 answers there; name the control port, which is 7071 unless it was set otherwise"
     if answer[:1] == bytes((_TLS_ALERT,)) or await _speaks_tls(host, port):
         return (
-            "it speaks TLS, and this process does not; give this process the crew's files too: tls_certificate, tls_key "
-            "and tls_authority"
+            "it speaks TLS, and this process does not; give this process the crew's files too: tls_certificate, "
+            "tls_key and tls_authority"
         )
     return "it is no control port: something else listens there; check host and port"
 
@@ -80,8 +80,8 @@ async def _look_with_tls(host: str, port: int, context: ssl.SSLContext) -> str:
                 "certificate has, or have one made with this name"
             )
         return (
-            f"its certificate is not trusted ({error.verify_message}); use certificates of one authority on both sides, "
-            "and name it as tls_authority"
+            f"its certificate is not trusted ({error.verify_message}); use certificates of one authority on both "
+            "sides, and name it as tls_authority"
         )
     except (ssl.SSLError, ConnectionError, asyncio.IncompleteReadError) as error:
         if isinstance(error, ConnectionRefusedError):
@@ -103,8 +103,8 @@ async def _look_with_tls(host: str, port: int, context: ssl.SSLContext) -> str:
 
 def _not_accepted(said: str) -> str:
     return (
-        f"it does not accept the certificate of this process ({said}); use certificates of one authority on both sides, "
-        "and name it as tls_authority"
+        f"it does not accept the certificate of this process ({said}); use certificates of one authority on both "
+        "sides, and name it as tls_authority"
     )
 
 

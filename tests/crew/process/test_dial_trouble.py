@@ -7,7 +7,7 @@ class Scene:
     def __init__(self) -> None:
         self.now_s = 1_000.0
         self.told: list[tuple[str, str]] = []
-        self.trouble = DialTrouble(lambda *said: self.told.append(said), lambda: self.now_s)
+        self.trouble = DialTrouble(lambda address, why: self.told.append((address, why)), lambda: self.now_s)
 
 
 def test_the_same_trouble_is_told_once_and_again_after_a_while() -> None:
