@@ -7,6 +7,7 @@ import typer
 from quarterdeck import __version__
 from quarterdeck.cli import completion, crew_commands, file_commands, metrics_commands
 from quarterdeck.cli.light_group import ANY_WIDTH, BAD_INPUT, LightGroup
+from quarterdeck.cli.telling import exit_code_of
 
 app = typer.Typer(
     name="quarterdeck",
@@ -55,4 +56,4 @@ app.command(short_help="Print what makes a shell complete these commands.")(comp
 
 
 def main() -> None:
-    app()
+    raise SystemExit(exit_code_of(app))

@@ -13,6 +13,7 @@ import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.engines.limits import no_memory
 from quarterdeck.engines.scan_file import ScanFile
+from quarterdeck.stores.disk_full import DiskFullError, says_full
 
 _arrow: Any = pyarrow
 ENGINE_ERRORS: Final[tuple[type[Exception], ...]] = (duckdb.Error, OSError, _arrow.ArrowException, UnicodeDecodeError)
@@ -37,6 +38,13 @@ def translated(error: Exception, files: Iterable[ScanFile], culprit: ScanFile | 
         text = f"{culprit.name}: {text}"
     if text.startswith(("INTERNAL Error", "FATAL Error")):
         return QuarterdeckError(ErrorCode.INTERNAL, "DuckDB broke", _one_line(text), "report it, with the SQL")
+    if says_full(text):
+        return DiskFullError(
+            ErrorCode.RESOURCE_EXHAUSTED,
+            "the SQL could not be run to its end",
+            f"there is no room for what it puts aside: the disk is full ({_one_line(text)})",
+            "free space on the disk of the worker's data folder, or ask for less",
+        )
     if text.startswith("IO Error"):
         return QuarterdeckError(
             ErrorCode.UNAVAILABLE, "a file could not be read", _one_line(text), "see whether it is still there"
