@@ -4,6 +4,7 @@ import fcntl
 import os
 import pty
 import re
+import shlex
 import struct
 import subprocess
 import sys
@@ -40,12 +41,15 @@ class Terminal:
 
 
 @contextmanager
-def at_terminal(*words: str, columns: int = 80, rows: int = 24, **environment: str) -> Generator[Terminal]:
-    """Runs `quarterdeck` with stdout and stderr at the terminal."""
+def at_terminal(
+    *words: str, columns: int = 80, rows: int = 24, through: str = "", **environment: str
+) -> Generator[Terminal]:
+    """Runs `quarterdeck` with stdout and stderr at the terminal; `through` is what a pipe leads stdout into first."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    command = [sys.executable, "-m", "quarterdeck", *words]
     process = subprocess.Popen(
-        [sys.executable, "-m", "quarterdeck", *words],
+        ["sh", "-c", f"{shlex.join(command)} | {through}"] if through else command,
         stdin=subprocess.DEVNULL,
         stdout=slave,
         stderr=slave,
@@ -64,6 +68,21 @@ def at_terminal(*words: str, columns: int = 80, rows: int = 24, **environment: s
 def plain(text: str) -> str:
     """Without colours and movements."""
     return _ESCAPES.sub("", text)
+
+
+def screen(written: str) -> list[str]:
+    """What is left to be seen: what stood on a line that was wiped is gone, and so are lines without anything."""
+    lines: list[str] = [""]
+    for piece in re.split(r"(\x1b\[1A|\x1b\[2K|\r|\n)", written):
+        if piece == "\n":
+            lines.append("")
+        elif piece == "\x1b[2K":
+            lines[-1] = ""
+        elif piece == "\x1b[1A":
+            lines.pop()
+        elif piece != "\r":
+            lines[-1] += plain(piece)
+    return [line.rstrip() for line in lines if line.strip()]
 
 
 def _clean(environment: Mapping[str, str]) -> dict[str, str]:

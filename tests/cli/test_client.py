@@ -235,3 +235,19 @@ def test_a_request_that_could_not_be_sent_leaves_nothing_open(script: Script, mo
     with pytest.raises(QuarterdeckError, match="broken pipe"):
         Client(Access(script.url)).post("/v1/scan", {}, accept="*/*", timeout_s=1)
     assert kept[0].sock is None
+
+
+@pytest.mark.parametrize(
+    "status, answer",
+    [
+        (401, error("unauthenticated", "the request was not let in", "it has no token", "send `Authorization`")),
+        (401, "who are you"),
+        (403, "forbidden"),
+    ],
+)
+def test_who_is_not_let_in_hears_what_to_type(script: Script, status: int, answer: Any) -> None:
+    script.answers["/v1/crew"] = (status, answer)
+    told = failure(script.url)
+    assert told.code is ErrorCode.UNAUTHENTICATED
+    for words in ("--token-file", "QUARTERDECK_TOKEN", "`quarterdeck token`"):
+        assert words in told.next_step

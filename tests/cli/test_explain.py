@@ -42,7 +42,9 @@ def test_a_wrong_query_is_shown_with_its_place() -> None:
     ]
 
 
-@pytest.mark.parametrize(("option", "text"), [("--last", "soon"), ("--step", "1"), ("--step", "0s"), ("--last", "-1h")])
+@pytest.mark.parametrize(
+    ("option", "text"), [("--last", "soon"), ("--step", "1x"), ("--step", "0s"), ("--last", "-1h")]
+)
 def test_a_wrong_duration_names_its_option(option: str, text: str) -> None:
     result = explain("m", option, text)
     assert result.exit_code == 65

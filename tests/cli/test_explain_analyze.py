@@ -235,5 +235,5 @@ def test_a_wrong_query_is_shown_with_its_place(script: Script) -> None:
 
 @pytest.mark.parametrize("option", ["--end", "--timeout", "--tenant"])
 def test_what_is_for_running_needs_a_run(script: Script, option: str) -> None:
-    assert explain(script, option, "1").exit_code == 2
+    assert explain(script, option, "1").exit_code == 65
     assert script.asked == []

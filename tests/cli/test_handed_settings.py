@@ -60,7 +60,7 @@ def test_what_is_not_from_us_is_an_error_of_use(tmp_path: Path, written: bytes) 
 
 def test_a_descriptor_that_is_none_is_an_error_of_use() -> None:
     result = CliRunner().invoke(app, ["worker", OPTION, "987"])
-    assert result.exit_code == 2
+    assert result.exit_code == 65
     assert OPTION in result.stderr
 
 

@@ -74,7 +74,7 @@ def test_importing_again_replaces_and_the_list_has_it_once(elsewhere: Path) -> N
 
 def test_without_files_it_says_what_is_missing() -> None:
     result = imported()
-    assert result.exit_code == 2
+    assert result.exit_code == 65
     assert "name at least one" in result.stderr
 
 
@@ -121,7 +121,7 @@ def test_what_makes_no_sense_is_refused_before_anything_is_done(
     elsewhere: Path, arguments: tuple[str, ...], told: str
 ) -> None:
     result = imported("a.om", *arguments)
-    assert result.exit_code == 2
+    assert result.exit_code == 65
     assert told in result.stderr
     assert not (elsewhere / "quarterdeck-data").exists()
 

@@ -89,7 +89,7 @@ def test_the_token_is_shown_to_the_server(script: Script, monkeypatch: pytest.Mo
     ],
 )
 def test_what_makes_no_sense_together_is_a_wrong_command_line(script: Script, arguments: tuple[str, ...]) -> None:
-    assert query(script, *arguments).exit_code == 2
+    assert query(script, *arguments).exit_code == 65
     assert script.asked == []
 
 
@@ -369,7 +369,9 @@ def test_an_error_in_our_own_form_is_told_as_it_is(script: Script) -> None:
     script.answers[INSTANT] = (401, error("unauthenticated", "no token", "none came", "send one"))
     result = query(script)
     assert result.exit_code == 77
-    assert result.stderr == "quarterdeck: no token: none came; send one\n"
+    assert result.stderr.startswith(
+        "quarterdeck: no token: none came; name a file with the crew's token with --token-file"
+    )
 
 
 def test_a_server_that_is_not_there_is_told_with_the_remedy() -> None:

@@ -41,8 +41,10 @@ def test_a_time_has_many_forms(text: str, at_s: float) -> None:
     assert parse_time_s("--at", text, NOW_S) == at_s
 
 
-@pytest.mark.parametrize(("text", "at_s"), [("2023-11-14 23:13:20", 1_700_000_000), ("2023-07-01", 1_688_162_400)])
-def test_a_time_without_a_zone_is_local(local_time: None, text: str, at_s: float) -> None:
+@pytest.mark.parametrize(
+    ("text", "at_s"), [("2023-11-14 22:13:20", 1_700_000_000), ("2023-07-01", 1_688_169_600), ("-2h", NOW_S - 7200)]
+)
+def test_a_time_without_a_zone_is_utc_wherever_it_is_typed(local_time: None, text: str, at_s: float) -> None:
     assert parse_time_s("--at", text, NOW_S) == at_s
 
 

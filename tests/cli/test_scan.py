@@ -142,7 +142,7 @@ def test_rows_in_a_file(script: Script, elsewhere: Path) -> None:
 
 @pytest.mark.parametrize("arguments", [("--output", "rows.txt"), ("--output", "r.parquet", "--format", "csv")])
 def test_a_file_is_parquet_and_nothing_else(script: Script, arguments: tuple[str, ...]) -> None:
-    assert scan(script, *arguments).exit_code == 2
+    assert scan(script, *arguments).exit_code == 65
     assert script.asked == []
 
 

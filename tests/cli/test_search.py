@@ -105,7 +105,7 @@ def test_the_last_hour_has_no_end(script: Script) -> None:
     ],
 )
 def test_what_makes_no_sense_is_a_wrong_command_line(script: Script, arguments: tuple[str, ...]) -> None:
-    assert search(script, *arguments).exit_code == 2
+    assert search(script, *arguments).exit_code == 65
     assert script.asked == []
 
 

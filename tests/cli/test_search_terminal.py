@@ -12,7 +12,7 @@ from quarterdeck.cli.record_lines import RecordPainter
 from quarterdeck.cli.search_shape import Shape, shape_of
 from tests.cli.scripted import Request, Script, scripted_coordinator
 from tests.cli.search_answers import SEARCH, begin, done, event, gives, problem, progress, rows, send
-from tests.cli.terminal import COLOURS, MOVEMENTS, Terminal, at_terminal, plain
+from tests.cli.terminal import COLOURS, MOVEMENTS, Terminal, at_terminal, plain, screen
 
 RECORD = {"ts": "2026-01-31T12:00:00Z", "level": "error", "msg": "timed out", "host": "a", "took": 1.5}
 LINE = "2026-01-31T12:00:00Z error timed out  host=a took=1.5"
@@ -38,21 +38,6 @@ def shown(script: Script, *arguments: str, query: str = "*", columns: int = 80, 
     with at_terminal(*words, columns=columns, rows=24, **environment) as terminal:
         written = terminal.read_all()
     return written, terminal.process.returncode
-
-
-def screen(written: str) -> list[str]:
-    """What is left to be seen: what stood on a line that was wiped is gone, and so are lines without anything."""
-    lines: list[str] = [""]
-    for piece in re.split(r"(\x1b\[1A|\x1b\[2K|\r|\n)", written):
-        if piece == "\n":
-            lines.append("")
-        elif piece == "\x1b[2K":
-            lines[-1] = ""
-        elif piece == "\x1b[1A":
-            lines.pop()
-        elif piece != "\r":
-            lines[-1] += plain(piece)
-    return [line.rstrip() for line in lines if line.strip()]
 
 
 # Lines

@@ -43,7 +43,7 @@ def test_what_is_no_setting_is_an_error_of_use(text: str) -> None:
         parse_settings([text])
     for command in ("worker", "coordinator", "up"):
         result = run(command, "--set", text)
-        assert result.exit_code == 2
+        assert result.exit_code == 65
         assert "is not NAME=VALUE" in result.stderr
 
 

@@ -94,7 +94,7 @@ def test_the_trace_of_a_seed_is_everything_that_happened() -> None:
 @pytest.mark.parametrize("arguments", [("--seeds", "5"), ("--seed", "5")])
 def test_an_unknown_fault_is_an_error_of_use_and_the_known_ones_are_named(arguments: tuple[str, ...]) -> None:
     result = run("simulate", *arguments, "--faults", "crash,bogus")
-    assert result.exit_code == 2
+    assert result.exit_code == 65
     assert "no such fault: bogus" in result.stderr
     for name in ("all", "none", *FAULTS):
         assert name in result.stderr
@@ -103,12 +103,12 @@ def test_an_unknown_fault_is_an_error_of_use_and_the_known_ones_are_named(argume
 
 @pytest.mark.parametrize("arguments", [("--seeds", "0"), ("--jobs", "0"), ("--seeds", "many"), ("--speed", "1")])
 def test_a_wrong_command_line_is_an_error_of_use(arguments: tuple[str, ...]) -> None:
-    assert run("simulate", *arguments).exit_code == 2
+    assert run("simulate", *arguments).exit_code == 65
 
 
 def test_a_scenario_that_is_not_there_is_an_error_of_use() -> None:
     result = run("simulate", "--scenario", "missing.json")
-    assert result.exit_code == 2
+    assert result.exit_code == 65
     assert "missing.json" in result.stderr
 
 
@@ -116,7 +116,7 @@ def test_a_scenario_that_is_not_there_is_an_error_of_use() -> None:
 def test_a_file_that_is_no_scenario_is_an_error_of_use(elsewhere: Path, text: str) -> None:
     (elsewhere / "garbage.json").write_text(text)
     result = run("simulate", "--scenario", "garbage.json")
-    assert result.exit_code == 2
+    assert result.exit_code == 65
     assert "cannot replay garbage.json" in result.stderr
     assert "not a scenario" in result.stderr
 
@@ -124,7 +124,7 @@ def test_a_file_that_is_no_scenario_is_an_error_of_use(elsewhere: Path, text: st
 def test_a_file_that_is_no_text_is_an_error_of_use(elsewhere: Path) -> None:
     (elsewhere / "garbage.json").write_bytes(b"\xff\xfe\x00\x80")
     result = run("simulate", "--scenario", "garbage.json")
-    assert result.exit_code == 2
+    assert result.exit_code == 65
     assert "cannot replay garbage.json" in result.stderr
 
 

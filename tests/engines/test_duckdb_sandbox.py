@@ -137,7 +137,7 @@ def test_a_select_that_writes_would_pass_the_fence_and_is_refused_before(
 def test_only_one_select_that_reads_is_run(scanner: Scanner, sql: str, why: str) -> None:
     with pytest.raises(QuarterdeckError) as caught:
         rows_of(scanner, sql)
-    assert caught.value.code is ErrorCode.WORK_FAILED
+    assert caught.value.code is ErrorCode.INVALID_ARGUMENT
     assert not caught.value.retryable
     assert why in caught.value.message
 

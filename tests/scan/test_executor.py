@@ -222,13 +222,13 @@ def test_progress_rises_from_the_files_to_the_rows(worker: Worker) -> None:
 @pytest.mark.parametrize(
     "sql, options, code, why",
     [
-        ("SELECT nothing FROM files", {}, ErrorCode.WORK_FAILED, '"nothing" not found'),
-        ("COPY files TO 'a.csv'", {}, ErrorCode.WORK_FAILED, "kind COPY"),
-        ("SELECT v, ts AS v FROM files", {}, ErrorCode.WORK_FAILED, "more than one of its columns is called v"),
+        ("SELECT nothing FROM files", {}, ErrorCode.INVALID_ARGUMENT, '"nothing" not found'),
+        ("COPY files TO 'a.csv'", {}, ErrorCode.INVALID_ARGUMENT, "kind COPY"),
+        ("SELECT v, ts AS v FROM files", {}, ErrorCode.INVALID_ARGUMENT, "more than one of its columns is called v"),
         (
             "SELECT 1 AS a, 1 AS b, 1 AS c, 1 AS d, 1 AS e, 1 AS f, 1 AS a, 1 AS b, 1 AS c, 1 AS d, 1 AS e, 1 AS f",
             {},
-            ErrorCode.WORK_FAILED,
+            ErrorCode.INVALID_ARGUMENT,
             "more than one of its columns is called a, b, c, d, e, ...",
         ),
         ("SELECT INTERVAL 1 DAY AS i", {}, ErrorCode.WORK_FAILED, "Parquet has no such type"),

@@ -3,45 +3,20 @@
 import errno
 import os
 import resource
-import subprocess
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from quarterdeck.stores import growing_file
 from quarterdeck.stores.disk import DiskBudget, DiskFullError, DiskLimits, GrowingFile, Owner
+from tests.small_disk import a_disk
 from tests.stores import parquet
 from tests.stores.budgets import PLENTY, Evictions, add_artifacts, add_cached, on_disk, path_of
 
 KIB = 1024
 MIB = 1024 * KIB
 ROOMY = DiskLimits(64 * MIB)
-
-
-@contextmanager
-def a_disk(options: str, tmp_path: Path) -> Generator[Path]:
-    """A small file system; skips where none may be mounted.
-
-    It is taken out of sight as soon as it is there and reached by its descriptor alone, so it ends with this process,
-    however that ends, and is in nobody's way.
-    """
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", options, "quarterdeck-test", str(folder)]
-    try:
-        mounted = subprocess.run(mount, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        pytest.skip("there is no mount command: a really full disk is not tested")
-    if mounted.returncode:
-        pytest.skip(f"no file system may be mounted here: a really full disk is not tested ({mounted.stderr.strip()})")
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
-        yield Path(f"/proc/self/fd/{descriptor}")
-    finally:
-        os.close(descriptor)
 
 
 @pytest.fixture

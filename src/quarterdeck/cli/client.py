@@ -21,6 +21,11 @@ from quarterdeck.security.credentials import Credentials, NotShownError
 from quarterdeck.security.exposure import is_loopback
 from quarterdeck.security.tokens import TOKEN_VARIABLE, SharedToken
 
+NAME_THE_TOKEN: Final = (
+    f"name a file with the crew's token with --token-file, or set {TOKEN_VARIABLE}; where the crew runs, `quarterdeck "
+    "token` prints it"
+)
+"""For whoever is not let in: what to type."""
 _ANSWER_S: Final = 10.0
 """How long a coordinator may take for what it only has to look up."""
 _KEEPALIVE: Final = (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
@@ -140,15 +145,15 @@ class Client:
         """The coordinator's error, as it raised it."""
         try:
             error = json.loads(body)["error"]
-            return QuarterdeckError(
-                ErrorCode(error["code"]),
-                str(error["what"]),
-                str(error["why"]),
-                str(error["next_step"]),
-                bool(error["retryable"]),
-            )
+            code = ErrorCode(error["code"])
+            # The server says which header is missing, which nobody types.
+            next_step = NAME_THE_TOKEN if code is ErrorCode.UNAUTHENTICATED else str(error["next_step"])
+            return QuarterdeckError(code, str(error["what"]), str(error["why"]), next_step, bool(error["retryable"]))
         except (ValueError, KeyError, TypeError):
-            return self.stranger(f"it answered {response.status} {response.reason}".rstrip())
+            why = f"it answered {response.status} {response.reason}".rstrip()
+            if response.status in (http.HTTPStatus.UNAUTHORIZED, http.HTTPStatus.FORBIDDEN):
+                return QuarterdeckError(ErrorCode.UNAUTHENTICATED, f"{self.url} did not let us in", why, NAME_THE_TOKEN)
+            return self.stranger(why)
 
     def stranger(self, why: str) -> QuarterdeckError:
         """Somebody answers, and it is no coordinator, or one of another release."""

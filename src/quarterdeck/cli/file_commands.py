@@ -116,8 +116,8 @@ def search(
     Words and "phrases" are found anywhere in a record, whatever their case. Conditions are on fields: level=error,
     status>=500, path=/api/*, host!=a, msg=~"time.?out". All must hold, unless `or` stands between them; `not` and
     parentheses are there. Behind a | come stages: count() sum(f) avg(f) min(f) max(f) with `by`, sort, head, tail, cut,
-    uniq, fields. A TIME is now, now-2h, 2026-01-31T12:00:00Z (local time without the zone) or seconds since 1970.
-    Read on in docs/search.md.
+    uniq, fields. A TIME, here and inside the search, is now, now-2h, -2h, 2026-01-31, 2026-01-31T12:00:00+01:00 (UTC
+    without a zone) or seconds since 1970. Read on in docs/search.md.
 
     Idle workers are reserved for the search, and given back when it ends. Lines that are no records are counted and
     their files named; then the exit code is 80, though all else was searched.

@@ -1,17 +1,48 @@
-"""Commands of Typer that do not load pydantic for values that are what they should be already.
+"""Commands of Typer that load little: no pydantic for values that are what they should be already, and no rich for a
+shell that completes a word.
 
 Typer has pydantic judge every value, a text that is wanted as a text and an option that was not given included. To
-load it takes three tenths of a second, longer than most commands need for all else until they have asked.
+load it takes three tenths of a second, longer than most commands need for all else until they have asked. Rich takes
+as long, and a shell asks at each press of a key.
+
+What is typed wrong ends with the same exit code whoever notices, Typer or we.
 """
 
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
 from enum import StrEnum
-from typing import Any, cast
+from typing import Any, Final, cast
 
+from typer._click.exceptions import UsageError
 from typer.core import TyperGroup
+
+from quarterdeck.core.errors import ERROR_TABLE, ErrorCode
+
+ANY_WIDTH: Final = 10_000
+"""Help is as wide as the terminal, however wide that is."""
+BAD_INPUT: Final = ERROR_TABLE[ErrorCode.INVALID_ARGUMENT].exit_code
+_COMPLETE: Final = "_QUARTERDECK_COMPLETE"
 
 
 class LightGroup(TyperGroup):
+    def make_context(self, *given: Any, **named: Any) -> Any:
+        with _one_exit_code():
+            return super().make_context(*given, **named)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _one_exit_code():
+            return super().invoke(ctx)
+
+    def _main_shell_completion(self, *given: Any, **named: Any) -> None:
+        if _COMPLETE in os.environ:
+            from typer import _completion_classes as classes  # noqa: PLC0415 - only when a shell asks
+
+            classes.completion_init()
+            # Typer would load rich to take its markup out of help. There is none, and a `[default: now]` would go too.
+            classes._sanitize_help_text = str  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        super()._main_shell_completion(*given, **named)
+
     def get_help_option(self, ctx: Any) -> Any:
         return _without(super().get_help_option(ctx))
 
@@ -22,6 +53,15 @@ class LightGroup(TyperGroup):
             for parameter in command.params:
                 _lighten(parameter)
         return name, command, rest
+
+
+@contextmanager
+def _one_exit_code() -> Generator[None]:
+    try:
+        yield
+    except UsageError as error:
+        error.exit_code = BAD_INPUT
+        raise
 
 
 def _without(help_option: Any) -> Any:

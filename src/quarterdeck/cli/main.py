@@ -5,16 +5,19 @@ from typing import Annotated
 import typer
 
 from quarterdeck import __version__
-from quarterdeck.cli import crew_commands, file_commands, metrics_commands
-from quarterdeck.cli.light_group import LightGroup
+from quarterdeck.cli import completion, crew_commands, file_commands, metrics_commands
+from quarterdeck.cli.light_group import ANY_WIDTH, BAD_INPUT, LightGroup
+from quarterdeck.cli.telling import exit_code_of
 
 app = typer.Typer(
     name="quarterdeck",
     cls=LightGroup,
     help="Answers from a data lake: one coordinator plans, a crew of workers runs, and a lost one costs a retry.",
-    epilog="Begin with `quarterdeck demo`, or with `quarterdeck up` and, in another terminal, `quarterdeck status`.",
+    epilog="Begin with `quarterdeck demo`, or with `quarterdeck up` and, in another terminal, `quarterdeck status`. "
+    f"Whatever was typed wrong has the exit code {BAD_INPUT}; docs/exit-codes.md lists the others.",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": ANY_WIDTH},
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=False,  # `completion` prints the scripts, and does not guess for which shell
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -49,7 +52,8 @@ app.command(short_help="Run a coordinator.")(crew_commands.coordinator)
 app.command(short_help="Run a worker.")(crew_commands.worker)
 app.command(short_help="Run a recruiter by itself.")(crew_commands.recruiter)
 app.command(short_help="Run random disasters, and check every promise.")(crew_commands.simulate)
+app.command(short_help="Print what makes a shell complete these commands.")(completion.completion)
 
 
 def main() -> None:
-    app()
+    raise SystemExit(exit_code_of(app))

@@ -122,8 +122,8 @@ def query(
     """Ask PromQL, and see a chart, a table, JSON or CSV.
 
     Without times it is an instant query: a table with a row for each series. With --last or --start it is a range
-    query: a chart on a terminal, and CSV with every sample in a pipe or a file. A TIME is now, now-2h,
-    2026-01-31T12:00:00Z (local time without the zone) or seconds since 1970.
+    query: a chart on a terminal, and CSV with every sample in a pipe or a file. A TIME is now, now-2h, -2h, 2026-01-31,
+    2026-01-31T12:00:00+01:00 (UTC without a zone) or seconds since 1970.
 
     Any server of the Prometheus HTTP API can be asked. JSON is its answer as it came. Warnings are on stderr.
 

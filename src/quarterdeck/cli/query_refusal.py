@@ -5,7 +5,7 @@ import re
 from http.client import HTTPResponse
 from typing import Final
 
-from quarterdeck.cli.client import Client
+from quarterdeck.cli.client import NAME_THE_TOKEN, Client
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 
 _PLACE: Final = re.compile(r"\b(\d+):(\d+): parse error: ")
@@ -20,9 +20,15 @@ _CODES: Final = {
     "not_found": (ErrorCode.NOT_FOUND, "check --tenant and --url"),
     "internal": (ErrorCode.INTERNAL, "see the coordinator's log"),
     "too_many_requests": (ErrorCode.RESOURCE_EXHAUSTED, "ask for less, or later"),
-    "unauthorized": (ErrorCode.UNAUTHENTICATED, "name the token with --token-file"),
+    "unauthorized": (ErrorCode.UNAUTHENTICATED, NAME_THE_TOKEN),
 }
-_TYPES: Final = {401: "unauthorized", 404: "not_found", 429: "too_many_requests", 503: "unavailable"}
+_TYPES: Final = {
+    401: "unauthorized",
+    403: "unauthorized",
+    404: "not_found",
+    429: "too_many_requests",
+    503: "unavailable",
+}
 """What a status means where its type is not known."""
 
 

@@ -1,19 +1,14 @@
-"""The times of a query as people write them, and a step that suits the eye.
+"""The times of a query as people write them (`core/time_texts.py` reads them), and a step that suits the eye."""
 
-A time is `now`, `now-2h`, seconds since 1970, or a date and time of RFC 3339; without a zone it is local time.
-"""
-
-import re
 import time
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
-from quarterdeck.metrics.promql.syntax.durations import MAX_MS, parse_duration_ms
+from quarterdeck.core.time_texts import FORMS, LENGTH_FORMS, parse_length_us, parse_moment
+from quarterdeck.metrics.api.times import parse_time_ms
+from quarterdeck.metrics.promql.syntax.durations import MAX_MS
 
-_RELATIVE: Final = re.compile(r"now(?:([+-])(.+))?")
-_SECONDS: Final = re.compile(r"-?\d+(\.\d*)?")
 _MINUTE_S: Final = 60
 _HOUR_S: Final = 3600
 _DAY_S: Final = 86_400
@@ -68,11 +63,11 @@ class Range:
 def resolve_times(options: TimeOptions, now_s: float, points: int) -> Instant | Range:
     """The times that were meant; the step, unless one was given, makes about as many points as are wanted."""
     if not options.is_range:
-        return Instant(None if options.at is None else parse_time_s("--at", options.at, now_s))
+        return Instant(None if options.at is None else _sample_time_s("--at", options.at, now_s))
     last_s = None if options.last is None else parse_length_s("--last", options.last)
-    end_s = None if options.end is None else parse_time_s("--end", options.end, now_s)
+    end_s = None if options.end is None else _sample_time_s("--end", options.end, now_s)
     if options.start is not None:
-        start_s = parse_time_s("--start", options.start, now_s)
+        start_s = _sample_time_s("--start", options.start, now_s)
         if end_s is None:
             end_s = now_s if last_s is None else start_s + last_s
     else:
@@ -121,21 +116,21 @@ def parse_time_s(option: str, text: str, now_s: float) -> float:
     >>> parse_time_s("--at", "2026-01-02T03:04:05+01:00", 0)
     1767319445.0
     """
-    relative = _RELATIVE.fullmatch(text)
-    if relative is not None:
-        distance_s = 0.0 if relative[2] is None else parse_length_s(option, relative[2])
-        return float(now_s - distance_s if relative[1] == "-" else now_s + distance_s)
-    if _SECONDS.fullmatch(text):
-        return float(text)
     try:
-        return datetime.fromisoformat(text).timestamp()
-    except (ValueError, OverflowError):
+        return parse_moment(text.strip()).since_1970_us(round(now_s * 1_000_000)) / 1_000_000
+    except ValueError as error:
         raise QuarterdeckError(
             ErrorCode.INVALID_ARGUMENT,
             f"{option} was not understood",
-            f"{text!r} is no time",
-            "write it as in now-2h, 2026-01-31T12:00:00Z or 1769860800",
+            f"{text!r} is no time: {error}",
+            f"write it as in {FORMS}; without a zone it is UTC",
         ) from None
+
+
+def _sample_time_s(option: str, text: str, now_s: float) -> float:
+    """In whole milliseconds, as a server would round the same text."""
+    parse_time_s(option, text, now_s)
+    return parse_time_ms(text.strip(), round(now_s * 1_000)) / 1_000
 
 
 def parse_length_s(option: str, text: str) -> float:
@@ -144,9 +139,9 @@ def parse_length_s(option: str, text: str) -> float:
     (5400.0, 0.5)
     """
     try:
-        length_s = float(text) if _SECONDS.fullmatch(text) else parse_duration_ms(text) / 1000
+        length_s = parse_length_us(text.strip()) / 1_000_000
     except ValueError as error:
-        raise _no_length(option, str(error)) from None
+        raise _no_length(option, f"{text!r} is no length of time: {error}") from None
     if not 0 < length_s <= MAX_MS / 1000:
         raise _no_length(option, "it must be more than 0, and less than three hundred years")
     return length_s
@@ -159,7 +154,7 @@ def now_s() -> float:
 
 def _no_length(option: str, why: str) -> QuarterdeckError:
     return QuarterdeckError(
-        ErrorCode.INVALID_ARGUMENT, f"{option} was not understood", why, "write it as in 30s, 5m or 1h30m"
+        ErrorCode.INVALID_ARGUMENT, f"{option} was not understood", why, f"write it as in {LENGTH_FORMS}"
     )
 
 

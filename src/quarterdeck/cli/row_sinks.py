@@ -17,6 +17,7 @@ from rich.text import Text
 from quarterdeck.cli.arrow_answer import Batch, Schema
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.scan.formats import Format, make_writer
+from quarterdeck.stores.disk_full import is_full, no_room
 
 _arrow: Final[Any] = pyarrow
 _LONGEST_CELL: Final = 200
@@ -140,6 +141,8 @@ class ParquetSink:
         self._part.unlink(missing_ok=True)
 
     def _unwritable(self, error: OSError) -> QuarterdeckError:
+        if is_full(error):
+            return no_room(f"{self._path} was not written", self._path, error)
         return QuarterdeckError(
             ErrorCode.INVALID_ARGUMENT,
             f"{self._path} was not written",

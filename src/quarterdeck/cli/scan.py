@@ -17,6 +17,7 @@ from quarterdeck.cli.documents import ask_query
 from quarterdeck.cli.options import RowFormat
 from quarterdeck.cli.scan_stream import ScanStream
 from quarterdeck.cli.sources import absolute
+from quarterdeck.cli.stdout_place import rows_stay_off_the_screen
 from quarterdeck.cli.telling import counted, reader_gone
 from quarterdeck.core.errors import QuarterdeckError
 
@@ -69,6 +70,8 @@ def _pour(client: Client, stream: ScanStream, sink: "RowSink", console: "Console
     from quarterdeck.cli.scan_progress import ScanProgress  # noqa: PLC0415 - the request comes first
 
     rows = 0
+    streams = order.output is None and order.merge is None and order.format is not RowFormat.TABLE
+    clears = streams and not rows_stay_off_the_screen()
     with ScanProgress(client, console, shown=console.is_terminal and not _streams_to_terminal(order)) as progress:
         schema = stream.begin()
         progress.follow(stream.query_id)
@@ -76,6 +79,8 @@ def _pour(client: Client, stream: ScanStream, sink: "RowSink", console: "Console
             sink.begin(schema)
         for batch in stream:
             rows += batch.num_rows
+            if clears:
+                progress.clear()
             sink.write(batch)
     sink.finish()
     return rows

@@ -23,6 +23,7 @@ class ScanProgress:
         self._client = client
         self._shown = shown
         self._over = threading.Event()
+        self._drawing = threading.Lock()
         self._thread: threading.Thread | None = None
         self._progress = Progress(
             TextColumn("{task.description}"),
@@ -41,11 +42,17 @@ class ScanProgress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._over.set()
+        self.clear()
         if self._thread is not None:
             self._thread.join()
-        if self._shown:
-            self._progress.stop()
+
+    def clear(self) -> None:
+        """Wipes it, for good: now rows come to the same screen. Again is fine."""
+        with self._drawing:
+            self._over.set()
+            if self._shown:
+                self._shown = False
+                self._progress.stop()
 
     def follow(self, query_id: str) -> None:
         """From now on its works are counted."""
@@ -59,7 +66,10 @@ class ScanProgress:
                 query = ask_query(self._client, query_id)
             except QuarterdeckError:
                 return
-            self._progress.update(
-                self._bar, description="scanning", total=query.works, completed=query.delivered, refresh=True
-            )
+            with self._drawing:
+                if self._over.is_set():
+                    return
+                self._progress.update(
+                    self._bar, description="scanning", total=query.works, completed=query.delivered, refresh=True
+                )
             self._over.wait(_EVERY_S)

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from quarterdeck.cli.search_events import Progress
 from quarterdeck.cli.short_numbers import short_bytes, short_share
+from quarterdeck.cli.stdout_place import rows_stay_off_the_screen
 from quarterdeck.cli.telling import counted
 
 _SHORTEST_BAR: Final = 8
@@ -29,6 +30,7 @@ class SearchProgress:
         self._console = console
         self._shown = console.is_terminal and not console.is_dumb_terminal
         self._above = False
+        self._keeps = rows_stay_off_the_screen()
         self._latest: Progress | None = None
         self._heard_s = 0.0
         columns = (BarColumn(max(_SHORTEST_BAR, min(_LONGEST_BAR, console.width - _FIGURES))), _Figures(self))
@@ -73,6 +75,8 @@ class SearchProgress:
         if self._above:
             self._console.print(_Raw(text.decode(errors="replace")), crop=False, end="")
         else:
+            if not self._keeps:
+                self._bars.stop()  # again is fine
             sys.stdout.buffer.write(text)
             sys.stdout.buffer.flush()
 

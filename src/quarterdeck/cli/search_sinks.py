@@ -18,6 +18,7 @@ from quarterdeck.cli.json_values import Record, json_text, read_record
 from quarterdeck.cli.record_lines import RecordPainter
 from quarterdeck.cli.telling import counted
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.stores.disk_full import is_full, no_room
 
 _TABLE_ROWS: Final = 50
 _SPOOL_BYTES: Final = 32 * 1024 * 1024
@@ -91,6 +92,8 @@ class FileSink:
             self._part.unlink(missing_ok=True)
 
     def _unwritable(self, error: OSError) -> QuarterdeckError:
+        if is_full(error):
+            return no_room(f"{self._path} was not written", self._path, error)
         return QuarterdeckError(
             ErrorCode.INVALID_ARGUMENT,
             f"{self._path} was not written",

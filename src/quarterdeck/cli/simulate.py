@@ -9,12 +9,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from quarterdeck.core.errors import ERROR_TABLE, ErrorCode
 from quarterdeck.simulation.dramas import Drama
 from quarterdeck.simulation.outcome import AnyScenario, PlayOutcome
 from quarterdeck.simulation.runner import Summary, run_seeds
 
 EXIT_BROKEN = 1
-EXIT_USAGE = 2
+EXIT_USAGE = ERROR_TABLE[ErrorCode.INVALID_ARGUMENT].exit_code
 _LAST_EVENTS = 40
 
 _out = Console(highlight=False, soft_wrap=True)

@@ -3,9 +3,11 @@
 import os
 import sys
 from collections.abc import Callable
-from typing import Final
+from pathlib import Path
+from typing import Final, cast
 
 from quarterdeck.core.errors import ERROR_TABLE, ErrorCode, QuarterdeckError
+from quarterdeck.stores.disk_full import is_full, no_room
 
 _EXIT_BROKEN_PIPE: Final = 141
 """As a shell says of a process whose reader went away: 128 + SIGPIPE."""
@@ -17,9 +19,23 @@ def exit_code_of(command: Callable[[], int]) -> int:
         return command()
     except QuarterdeckError as error:
         return tell(error)
+    except OSError as error:
+        if not is_full(error):
+            raise
+        return _output_full(error)
     except KeyboardInterrupt:
         sys.stderr.write("quarterdeck: interrupted\n")
         return ERROR_TABLE[ErrorCode.CANCELED].exit_code
+
+
+def _output_full(error: OSError) -> int:
+    """Where a shell led stdout to is a full disk, mostly; or a file was written whose name the error has."""
+    named = cast("object", error.filename)
+    where = Path("/proc/self/fd/1")
+    place = Path(os.fsdecode(named)) if isinstance(named, str | bytes) else where.readlink() if where.exists() else None
+    what = "the output was not written to its end" if named is None else f"{place} was not written"
+    _to_nowhere()
+    return tell(no_room(what, place or Path(), error))
 
 
 def tell(error: QuarterdeckError) -> int:
@@ -35,8 +51,12 @@ def tell(error: QuarterdeckError) -> int:
 
 def reader_gone() -> int:
     """The exit code when nobody reads stdout any more; nothing is said about it."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains when it ends
+    _to_nowhere()
     return _EXIT_BROKEN_PIPE
+
+
+def _to_nowhere() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains when it ends
 
 
 def printable(text: str) -> str:

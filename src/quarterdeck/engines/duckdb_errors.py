@@ -13,12 +13,15 @@ import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.engines.limits import no_memory
 from quarterdeck.engines.scan_file import ScanFile
+from quarterdeck.stores.disk_full import DiskFullError, says_full
 
 _arrow: Any = pyarrow
 ENGINE_ERRORS: Final[tuple[type[Exception], ...]] = (duckdb.Error, OSError, _arrow.ArrowException, UnicodeDecodeError)
 """What a call of DuckDB may raise, directly or through pyarrow. The last is an error whose message quotes half a
 character: DuckDB counts in bytes."""
 
+_WRONG_SQL: Final = ("Parser Error", "Syntax Error", "Binder Error", "Catalog Error")
+"""Of what no data could make right: no SQL at all, and names of columns, tables and functions that are not there."""
 _LOOKED_AT: Final = 20_000
 """Characters of a message. DuckDB's may quote a value, of any size."""
 
@@ -35,13 +38,19 @@ def translated(error: Exception, files: Iterable[ScanFile], culprit: ScanFile | 
         text = f"{culprit.name}: {text}"
     if text.startswith(("INTERNAL Error", "FATAL Error")):
         return QuarterdeckError(ErrorCode.INTERNAL, "DuckDB broke", _one_line(text), "report it, with the SQL")
+    if says_full(text):
+        return DiskFullError(
+            ErrorCode.RESOURCE_EXHAUSTED,
+            "the SQL could not be run to its end",
+            f"there is no room for what it puts aside: the disk is full ({_one_line(text)})",
+            "free space on the disk of the worker's data folder, or ask for less",
+        )
     if text.startswith("IO Error"):
         return QuarterdeckError(
             ErrorCode.UNAVAILABLE, "a file could not be read", _one_line(text), "see whether it is still there"
         )
-    return QuarterdeckError(
-        ErrorCode.WORK_FAILED, "the SQL failed", _one_line(text), "correct it, or the file it names"
-    )
+    code = ErrorCode.INVALID_ARGUMENT if str(error).startswith(_WRONG_SQL) else ErrorCode.WORK_FAILED
+    return QuarterdeckError(code, "the SQL failed", _one_line(text), "correct it, or the file it names")
 
 
 def _one_line(text: str) -> str:

@@ -26,8 +26,8 @@ from quarterdeck.engines.scan_file import ScanFile
 
 _VIEW: Final = "files"
 _FILENAME: Final = "filename"
-_HARMLESS: Final = frozenset({ErrorCode.WORK_FAILED, ErrorCode.CANCELED})
-"""How a query may end that leaves its database as it was: wrong SQL, and a cancel."""
+_HARMLESS: Final = frozenset({ErrorCode.INVALID_ARGUMENT, ErrorCode.WORK_FAILED, ErrorCode.CANCELED})
+"""How a query may end that leaves its database as it was: wrong SQL or data, and a cancel."""
 
 
 @dataclass(frozen=True, slots=True)

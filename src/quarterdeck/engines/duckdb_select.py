@@ -68,5 +68,8 @@ def _dicts_in(tree: Any) -> Iterator[dict[str, Any]]:
 
 def _refused(why: str) -> QuarterdeckError:
     return QuarterdeckError(
-        ErrorCode.WORK_FAILED, "the SQL was not run", why, "write one SELECT that reads from `files` and nothing else"
+        ErrorCode.INVALID_ARGUMENT,
+        "the SQL was not run",
+        why,
+        "write one SELECT that reads from `files` and nothing else",
     )

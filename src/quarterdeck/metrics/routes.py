@@ -64,7 +64,7 @@ def metrics_router(queries: MetricsService, series: SeriesService) -> APIRouter:
 
     async def query_range(request: Request) -> Response:
         """The answer to a PromQL query at the steps of a range."""
-        asked = pm.range_parameters(await read_form(request))
+        asked = pm.range_parameters(await read_form(request), now_ms())
         times = (asked.start_ms, asked.end_ms, asked.step_ms)
         return QueryResponse(
             queries, _request(request, asked.query, times, asked.conditions), asked.conditions, request
@@ -73,21 +73,22 @@ def metrics_router(queries: MetricsService, series: SeriesService) -> APIRouter:
     async def find_series(request: Request) -> Response:
         """The series that match."""
         form = await read_form(request)
-        asked = await in_moments(form, lambda: pm.series_parameters(form))
+        asked = await in_moments(form, lambda: pm.series_parameters(form, now_ms()))
         wanted = series_request(request, asked)
         return SeriesResponse(queries, lambda held: series.series(wanted, held), asked.limit, request)
 
     async def labels(request: Request) -> Response:
         """The names of labels."""
         form = await read_form(request)
-        asked = await in_moments(form, lambda: pm.labels_parameters(form))
+        asked = await in_moments(form, lambda: pm.labels_parameters(form, now_ms()))
         wanted = series_request(request, asked)
         return SeriesResponse(queries, lambda held: series.label_names(wanted, held), asked.limit, request)
 
     async def label_values(request: Request) -> Response:
         """The values of a label."""
         form = await read_form(request)
-        asked = await in_moments(form, lambda: pm.label_values_parameters(request.path_params["name"], form))
+        name = request.path_params["name"]
+        asked = await in_moments(form, lambda: pm.label_values_parameters(name, form, now_ms()))
         wanted = series_request(request, asked.series)
         return SeriesResponse(
             queries, lambda held: series.label_values(asked.name, wanted, held), asked.series.limit, request

@@ -14,6 +14,7 @@ from typing import Final
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.recruiter.ports import RecordBatch
 from quarterdeck.recruiter.row_payloads import is_whole, read_rows
+from quarterdeck.stores.disk_full import room_of
 from quarterdeck.stores.limits import MIB
 from quarterdeck.stores.threads import finish_in_thread
 
@@ -99,7 +100,8 @@ class StoredRows:
                 self._lengths.append(len(payload))
                 self._file_bytes += len(payload)
         except OSError as error:
-            raise no_room(f"a temporary file could not be written: {error}") from error
+            folder = self._limits.folder
+            raise no_room(f"a temporary file could not be written: {error}; {room_of(folder)}") from error
         self._held, self._held_bytes = [], 0
 
 

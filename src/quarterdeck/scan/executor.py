@@ -151,7 +151,7 @@ def _check_names(names: Sequence[str]) -> None:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise QuarterdeckError(
-            ErrorCode.WORK_FAILED,
+            ErrorCode.INVALID_ARGUMENT,
             "the result was not written",
             f"more than one of its columns is called {', '.join(twice[:_NAMED])}{', ...' if twice[_NAMED:] else ''}",
             "give them different names with AS",

@@ -38,6 +38,8 @@ class TlsFiles:
         self._server.verify_mode = ssl.CERT_NONE  # browsers and scrapers have no certificate; they have the token
         self._server.set_alpn_protocols(["http/1.1"])
         self._client: Final = self._context(ssl.PROTOCOL_TLS_CLIENT)
+        self._control: Final = self._context(ssl.PROTOCOL_TLS_CLIENT)
+        self._control.set_alpn_protocols(["h2"])
         self.expires_at_s: Final = self._checked(wall_clock).not_after_s
         """When the certificate ends, in seconds since 1970."""
 
@@ -48,6 +50,10 @@ class TlsFiles:
     def client_context(self) -> ssl.SSLContext:
         """For dialling another process of the crew: trusts the authority alone, and shows the certificate."""
         return self._client
+
+    def control_context(self) -> ssl.SSLContext:
+        """For a look at a control port that could not be dialled: it trusts and shows what gRPC does."""
+        return self._control
 
     def __repr__(self) -> str:
         return f"TlsFiles(certificate={self.certificate}, key={self.key}, authority={self.authority})"

@@ -7,11 +7,14 @@ import fcntl
 import json
 import os
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.stores.disk_full import is_full, no_room
 
 _LOCK = "lock"
 _IDENTITY = "identity.json"
@@ -30,6 +33,8 @@ class DataFolder:
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
+            if is_full(error):
+                raise self._full(error) from None
             raise QuarterdeckError(
                 ErrorCode.INVALID_ARGUMENT,
                 f"the data folder {self.path} cannot be used",
@@ -49,8 +54,12 @@ class DataFolder:
                 retryable=False,
             ) from None
         (self.path / _ADDRESSES).unlink(missing_ok=True)  # of a process that was killed
-        os.ftruncate(self._lock, 0)
-        os.pwrite(self._lock, str(os.getpid()).encode(), 0)
+        try:
+            os.ftruncate(self._lock, 0)
+            os.pwrite(self._lock, str(os.getpid()).encode(), 0)
+        except OSError as error:
+            self._unlock()
+            raise (self._full(error) if is_full(error) else error) from None
         return self
 
     def __exit__(
@@ -62,14 +71,16 @@ class DataFolder:
     def folder(self, name: str) -> Path:
         """A folder inside, made if it is not there."""
         path = self.path / name
-        path.mkdir(exist_ok=True)
+        with self._room_told():
+            path.mkdir(exist_ok=True)
         return path
 
     def announce(self, **addresses: str) -> None:
         """Writes down where the process can be reached, for whoever started it. Gone when the folder is given back."""
         part = (self.path / _ADDRESSES).with_suffix(".part")
-        part.write_text(json.dumps({"pid": os.getpid(), **addresses}))
-        part.replace(self.path / _ADDRESSES)
+        with self._room_told():
+            part.write_text(json.dumps({"pid": os.getpid(), **addresses}))
+            part.replace(self.path / _ADDRESSES)
 
     def begin_incarnation(self, name: str | None, otherwise: str) -> tuple[str, int]:
         """Who this process is and the number of this start, above any before: `name` if one is given, else as it was
@@ -93,12 +104,28 @@ class DataFolder:
             ) from None
         incarnation = max(last + 1, time.time_ns() // 1_000_000)
         part = file.with_suffix(".part")
-        with part.open("w") as out:
-            json.dump({"name": name or called, "incarnation": incarnation}, out)
-            out.flush()
-            os.fsync(out.fileno())
-        part.replace(file)
+        with self._room_told():
+            with part.open("w") as out:
+                json.dump({"name": name or called, "incarnation": incarnation}, out)
+                out.flush()
+                os.fsync(out.fileno())
+            part.replace(file)
         return name or called, incarnation
+
+    @contextmanager
+    def _room_told(self) -> Generator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise (self._full(error) if is_full(error) else error) from None
+
+    def _full(self, error: OSError) -> QuarterdeckError:
+        return no_room(
+            f"the data folder {self.path} cannot be used",
+            self.path,
+            error,
+            next_step="free space there, or choose another folder with --data-dir",
+        )
 
     def _unlock(self) -> None:
         if self._lock is not None:

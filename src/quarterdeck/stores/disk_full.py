@@ -2,13 +2,22 @@
 this one a little later, may have room."""
 
 import errno
+import re
+import shutil
 from pathlib import Path
+from typing import Final
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.stores.limits import DiskFigures, DiskLimits, Owner
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """What a system call says of a full disk, a used-up quota, or a file larger than is allowed."""
+_SAID_FULL: Final = re.compile(
+    r"no space left on device|disk quota exceeded|file too large|\bos error (28|122|27)\b|disk is full|"
+    r"insufficient storage|status code: 507|\b507 insufficient",
+    re.IGNORECASE,
+)
+"""The same of libraries that tell an error as a text alone."""
 
 
 class DiskFullError(QuarterdeckError):
@@ -16,7 +25,47 @@ class DiskFullError(QuarterdeckError):
 
 
 def is_full(error: OSError) -> bool:
-    return error.errno in _FULL
+    return error.errno in _FULL or (error.errno is None and says_full(str(error)))
+
+
+def says_full(text: str) -> bool:
+    """Whether an error that is only a text is about a full disk.
+
+    >>> says_full("IO Error: could not write: No space left on device"), says_full("connection refused")
+    (True, False)
+    """
+    return _SAID_FULL.search(text) is not None
+
+
+def no_room(what: str, path: Path | str, error: Exception, *, next_step: str = "") -> DiskFullError:
+    """What was written there could not be; the system, or a library, says why."""
+    number = error.errno if isinstance(error, OSError) else None
+    said = (error.strerror if isinstance(error, OSError) else None) or next(iter(str(error).splitlines()), "")
+    if number == errno.EFBIG:
+        why = f"no file of this process may be so large ({said}; see `ulimit -f`)"
+    elif number == errno.EDQUOT:
+        why = f"there is no room: the quota of this user is used up ({said}); {room_of(path)}"
+    else:
+        why = f"there is no room: the disk is full ({said}); {room_of(path)}"
+    return DiskFullError(
+        ErrorCode.RESOURCE_EXHAUSTED,
+        what,
+        why,
+        next_step or "free space there, or name a folder with more room; then try again",
+    )
+
+
+def room_of(path: Path | str) -> str:
+    """How much is free where a file is or should be, for people."""
+    place = Path(path).absolute()
+    for folder in (place, *place.parents):
+        try:
+            found = shutil.disk_usage(folder)
+        except OSError:
+            continue
+        shown = folder if folder.is_dir() else folder.parent
+        return f"{_size(found.free)} of {_size(found.total)} are free in {shown}"
+    return f"how much is free in {place.parent} is not known"
 
 
 def refused(
@@ -38,7 +87,7 @@ def ran_out(owner: Owner, key: str, path: str, size_bytes: int, error: OSError) 
     return DiskFullError(
         ErrorCode.RESOURCE_EXHAUSTED,
         f"{_thing(owner, key)} could not be written beyond {_size(size_bytes)}",
-        f"the disk of {path} is full ({errno.errorcode.get(error.errno or 0, 'short write')})",
+        f"the disk of {path} is full ({errno.errorcode.get(error.errno or 0, 'short write')}); {room_of(path)}",
         "free space on that file system, or set a disk limit and a free reserve that fit it; then try again",
     )
 

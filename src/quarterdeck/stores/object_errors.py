@@ -15,7 +15,7 @@ from obstore.exceptions import (
 )
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
-from quarterdeck.stores.disk_full import DiskFullError, is_full
+from quarterdeck.stores.disk_full import is_full, no_room, says_full
 from quarterdeck.stores.regular_files import NotRegularError
 
 _STATUS = re.compile(r"status code: (\d{3})")
@@ -48,15 +48,10 @@ def of_system(url: str, error: OSError) -> QuarterdeckError:
         return _unusable(_named(url, error), error.strerror or str(error), "name regular files, or a folder with them")
     if isinstance(error, FileNotFoundError):
         return not_found(url)
+    if is_full(error):
+        return _full(url, error)
     if error.errno is None:
         return _by_status(url, error)
-    if is_full(error):
-        return DiskFullError(
-            ErrorCode.RESOURCE_EXHAUSTED,
-            f"{url} could not be written",
-            f"there is no room: {_said(error)}",
-            "free space on that file system, or raise the quota; then try again",
-        )
     tell = _BY_NUMBER.get(error.errno, _broken)
     return tell(_named(url, error), error)
 
@@ -66,7 +61,20 @@ def _named(url: str, error: OSError) -> str:
     return error.filename if isinstance(error.filename, str) and error.filename.startswith(url) else url
 
 
+def _full(url: str, error: Exception) -> QuarterdeckError:
+    if "://" not in url or url.startswith("file://"):
+        return no_room(f"{url} could not be written", url.removeprefix("file://"), error)
+    return QuarterdeckError(
+        ErrorCode.RESOURCE_EXHAUSTED,
+        f"{url} could not be written",
+        f"the store has no room: {_first_line(error)}",
+        "free space in it, or raise its quota; then try again",
+    )
+
+
 def _by_status(url: str, error: Exception) -> QuarterdeckError:
+    if says_full(str(error)):
+        return _full(url, error)
     status = _STATUS.search(str(error))
     match status and status[1]:
         case "404":

@@ -290,6 +290,7 @@ class Worker:
             missing.append("it is draining")
         elif next(self._driver.machine.sessions(), None) is None:
             missing.append("no session with a coordinator")
+            missing += self._doors.dial_trouble.current()
         return missing + self._storage.objects.trouble() if self._warm else missing
 
     def _scaling(self) -> Mapping[str, float]:

@@ -5,6 +5,7 @@ Both processes have the same ones; what is behind them is their own.
 
 import asyncio
 import random
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -21,6 +22,7 @@ from quarterdeck.control.redial import keep_connected
 from quarterdeck.control.server import ControlServer
 from quarterdeck.core.backoff import Backoff
 from quarterdeck.crew.observers.journal import log_trouble
+from quarterdeck.crew.process.dial_trouble import DialTrouble
 from quarterdeck.crew.process.guard import Guard
 from quarterdeck.crew.process.lifecycle import StopSignals, end_task, stop_if_broken
 from quarterdeck.crew.process.pages import application
@@ -65,6 +67,7 @@ class Doors:
         self._limits = limits
         self._rejected_requests = 0
         self._stalls = StallWatch()
+        self.dial_trouble = DialTrouble(log_trouble, time.monotonic)
         self.http: HttpServer | None = None
         self.control: ControlServer | None = None
 
@@ -114,14 +117,23 @@ class Doors:
         if not discoveries:
             return
         self._guard.check_dialling(split_address(address) for address in (*peers.addresses, *filter(None, [peers.dns])))
-        dialer = GrpcDialer(Identity(name, self._shown_to), credentials=channel_credentials(self._guard.tls))
+        tls, trouble = self._guard.tls, self.dial_trouble
+        context = None if tls is None else tls.control_context()
+        dialer = GrpcDialer(Identity(name, self._shown_to), credentials=channel_credentials(tls), context=context)
         stack.push_async_callback(dialer.close)
 
         async def connect(address: str) -> None:
-            await keep_connected(dialer, address, serve, peers.backoff, random, failed)
+            async def connected(link: Link) -> bool:
+                trouble.over(address)
+                return await serve(link)
+
+            try:
+                await keep_connected(dialer, address, connected, peers.backoff, random, failed)
+            finally:
+                trouble.over(address)
 
         def failed(address: str, error: LinkClosedError) -> None:
-            log_trouble(address, str(error))
+            trouble.met(address, str(error))
             if isinstance(error, NotAdmittedError):
                 on_turned_away()
 

@@ -83,13 +83,13 @@ def choice(form: Form, name: str, choices: type[Choice], default: Choice) -> Cho
         raise invalid_parameter(name, f"it is {quote(text)}, and may be {known}") from None
 
 
-def time_ms_of(form: Form, name: str, default_ms: int) -> int:
+def time_ms_of(form: Form, name: str, default_ms: int, now_ms: int | None = None) -> int:
     """A time that need not be there."""
     text = short(form, name)
     if not text:
         return default_ms
     try:
-        return parse_time_ms(text)
+        return parse_time_ms(text, now_ms)
     except ValueError as error:
         raise invalid_parameter(name, f"invalid time value for '{name}': {error}") from None
 

@@ -109,16 +109,17 @@ class MetadataParameters:
 def query_parameters(form: Form, now_ms: int) -> QueryParameters:
     """What an instant query asks, by default about now."""
     limit = limit_of(form)
-    time_ms = time_ms_of(form, "time", now_ms)
+    time_ms = time_ms_of(form, "time", now_ms, now_ms)
     conditions = conditions_of(form, limit)
     return QueryParameters(_query(form), time_ms, conditions)
 
 
-def range_parameters(form: Form) -> RangeParameters:
-    """What a range query asks; none of its times has a default."""
+def range_parameters(form: Form, now_ms: int | None = None) -> RangeParameters:
+    """What a range query asks; none of its times has a default. Without `now_ms`, here and below, no time is counted
+    from now."""
     limit = limit_of(form)
-    start_ms = read(form, "start", parse_time_ms)
-    end_ms = read(form, "end", parse_time_ms)
+    start_ms = read(form, "start", lambda text: parse_time_ms(text, now_ms))
+    end_ms = read(form, "end", lambda text: parse_time_ms(text, now_ms))
     if end_ms < start_ms:
         raise invalid_parameter("end", "end timestamp must not be before start time")
     step_ms = _step_ms(form)
@@ -127,21 +128,21 @@ def range_parameters(form: Form) -> RangeParameters:
     return RangeParameters(_query(form), start_ms, end_ms, step_ms, conditions)
 
 
-def series_parameters(form: Form) -> SeriesParameters:
+def series_parameters(form: Form, now_ms: int | None = None) -> SeriesParameters:
     """Which series are asked for; at least one selector is needed."""
     if not form.get("match[]"):
         raise BadRequest("no match[] parameter provided", "say which series: match[]=up")
-    return _series(form, "match[]")
+    return _series(form, now_ms, "match[]")
 
 
-def labels_parameters(form: Form) -> SeriesParameters:
+def labels_parameters(form: Form, now_ms: int | None = None) -> SeriesParameters:
     """Of which series the names of labels are asked for; by default of all."""
-    return _series(form)
+    return _series(form, now_ms)
 
 
-def label_values_parameters(name: str, form: Form) -> LabelValuesParameters:
+def label_values_parameters(name: str, form: Form, now_ms: int | None = None) -> LabelValuesParameters:
     """Of which label, and of which series, the values are asked for."""
-    return LabelValuesParameters(parse_label_name(name), _series(form))
+    return LabelValuesParameters(parse_label_name(name), _series(form, now_ms))
 
 
 def metadata_parameters(form: Form) -> MetadataParameters:
@@ -184,10 +185,11 @@ def _step_ms(form: Form) -> int:
     return step_ms
 
 
-def _series(form: Form, parameter: str = "") -> SeriesParameters:
+def _series(form: Form, now_ms: int | None, parameter: str = "") -> SeriesParameters:
     """`parameter` is what errors of a selector are told about: Prometheus does so for `series` only."""
     limit = limit_of(form)
-    start_ms, end_ms = time_ms_of(form, "start", MIN_TIME_MS), time_ms_of(form, "end", MAX_TIME_MS)
+    start_ms = time_ms_of(form, "start", MIN_TIME_MS, now_ms)
+    end_ms = time_ms_of(form, "end", MAX_TIME_MS, now_ms)
     try:
         selectors = parse_selectors(form.get("match[]", ()))
     except (ParseError, ValueError) as error:

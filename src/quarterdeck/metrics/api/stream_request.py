@@ -1,8 +1,10 @@
 """The body of a request for a stream: `{"s": "e-1h", "e": "now", "q": "sum(rate(m[5m]))", "summary": false}`.
 
-`s` and `e` are where the range starts and ends: milliseconds since 1970 as a number or a text, RFC 3339, `now`, or a
-time before or after it (`now-1h`); the start may be counted from the end (`e-1h`). By default it is the last hour. The
-step comes from the length of the range.
+`s` and `e` are where the range starts and ends: a number is milliseconds since 1970, and a text is a time as it is
+written everywhere (`now-1h`, RFC 3339, seconds since 1970); the start may also be counted from the end (`e-1h`). By
+default it is the last hour. The step comes from the length of the range.
+
+Digits that would be seconds of a time after the year 5138 are milliseconds: clients put these into an address.
 """
 
 import json
@@ -11,14 +13,14 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
+from quarterdeck.core.time_texts import MAX_SECONDS, parse_length_us
 from quarterdeck.metrics.api.errors import BadRequest, invalid_parameter
 from quarterdeck.metrics.api.form import MAX_VALUE_CHARACTERS
 from quarterdeck.metrics.api.json_text import json_bytes
 from quarterdeck.metrics.api.parameters import check_steps
-from quarterdeck.metrics.api.times import MAX_TIME_MS, MIN_TIME_MS, rfc_3339_ms
+from quarterdeck.metrics.api.times import MAX_TIME_MS, MIN_TIME_MS, parse_time_ms
 from quarterdeck.metrics.promql.errors import ParseError
 from quarterdeck.metrics.promql.syntax.ast import Span
-from quarterdeck.metrics.promql.syntax.durations import parse_duration_ms
 
 _HOUR_MS: Final = 3_600_000
 _STEPS_MS: Final = (
@@ -29,7 +31,7 @@ _STEPS_MS: Final = (
 )
 """Up to which length of a range which step: some hundreds of points, as many as a chart can show."""
 _WHOLE: Final = re.compile(r"-?[0-9]{1,19}")
-_RELATIVE: Final = re.compile(r"(now|e)(?:([+-])(.+))?")
+_FROM_ANCHOR: Final = re.compile(r"([a-z]+)(?:\s*([+-])\s*(.+))?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +99,7 @@ def parse_moment_ms(name: str, given: object, anchors: dict[str, int]) -> int:
     if isinstance(given, int | float) and not isinstance(given, bool):
         time_ms = math.floor(given) if math.isfinite(given) else None
     elif isinstance(given, str) and len(given) <= MAX_VALUE_CHARACTERS:
-        time_ms = int(given) if _WHOLE.fullmatch(given) else rfc_3339_ms(given)
-        time_ms = _relative_ms(given, anchors) if time_ms is None else time_ms
+        time_ms = _text_ms(given, anchors)
     if time_ms is None or not MIN_TIME_MS <= time_ms <= MAX_TIME_MS:
         given = given[:MAX_VALUE_CHARACTERS] if isinstance(given, str) else given
         shown = json_bytes(given if not isinstance(given, float) or math.isfinite(given) else str(given)).decode()
@@ -106,12 +107,14 @@ def parse_moment_ms(name: str, given: object, anchors: dict[str, int]) -> int:
     return time_ms
 
 
-def _relative_ms(text: str, anchors: dict[str, int]) -> int | None:
-    match = _RELATIVE.fullmatch(text)
-    if match is None or match[1] not in anchors:
-        return None
+def _text_ms(text: str, anchors: dict[str, int]) -> int | None:
+    if _WHOLE.fullmatch(text) and abs(int(text)) >= MAX_SECONDS:
+        return int(text)
     try:
-        distance_ms = parse_duration_ms(match[3]) if match[2] else 0
+        found = _FROM_ANCHOR.fullmatch(text)
+        if found is None or found[1] == "now" or found[1] not in anchors:
+            return parse_time_ms(text, anchors["now"])
+        distance_ms = 0 if found[3] is None else parse_length_us(found[3]) // 1_000
     except ValueError:
         return None
-    return anchors[match[1]] + (-distance_ms if match[2] == "-" else distance_ms)
+    return anchors[found[1]] + (-distance_ms if found[2] == "-" else distance_ms)

@@ -3,13 +3,15 @@
 A time is a number of seconds since 1970 or RFC 3339 (`2015-07-01T20:10:51.781+02:00`); a length is a number of seconds
 or a duration (`1h30m`). What is finer than a millisecond is rounded in numbers and cut off elsewhere, as Prometheus
 does it. Numbers that do not fit are refused; Prometheus lets some of them overflow.
+
+What Prometheus refuses may be a time as it is written elsewhere in Quarterdeck (`core/time_texts.py`), and means the
+same here: `now-1h`, a date alone, a time without a zone.
 """
 
-import datetime
 import math
-import re
 from typing import Final
 
+from quarterdeck.core.time_texts import calendar_us, parse_moment
 from quarterdeck.metrics.promql.floats import parse_float
 from quarterdeck.metrics.promql.syntax.durations import MAX_MS, parse_duration_ms
 from quarterdeck.metrics.promql.syntax.quoting import quote
@@ -23,25 +25,20 @@ _BOUNDS: Final = {
     "292277025-08-18T07:12:54.999999999Z": MAX_TIME_MS,
 }
 """As Prometheus prints these two; no other year needs more than four digits."""
-_RFC_3339: Final = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)T(\d\d?):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))", re.ASCII
-)
-_YEARS: Final = 400
-_DAYS: Final = 146_097
-"""The calendar repeats after so many years and days; Python's has no year 0, and RFC 3339 has."""
-_EPOCH: Final = datetime.date(1970, 1, 1).toordinal()
 
 
-def parse_time_ms(text: str) -> int:
-    """A time; ValueError, in Prometheus' words, when it is none.
+def parse_time_ms(text: str, now_ms: int | None = None) -> int:
+    """A time; ValueError, in Prometheus' words, when it is none. Without `now_ms` none is counted from now.
 
     >>> parse_time_ms("1435781430.781"), parse_time_ms("2015-07-01T20:10:51.5+00:30")
     (1435781430781, 1435779651500)
+    >>> parse_time_ms("now-1h30m", 10_000_000), parse_time_ms("2015-07-01")
+    (4600000, 1435708800000)
     """
     if text in _BOUNDS:
         return _BOUNDS[text]
     number = parse_float(text)
-    time_ms = rfc_3339_ms(text) if number is None else _rounded_ms(number)
+    time_ms = _written_ms(text, now_ms) if number is None else _rounded_ms(number)
     if time_ms is None or not MIN_TIME_MS <= time_ms <= MAX_TIME_MS:
         raise ValueError(f"cannot parse {quote(text)} to a valid timestamp")
     return time_ms
@@ -65,27 +62,18 @@ def parse_length_ms(text: str) -> int:
         raise ValueError(f"cannot parse {quote(text)} to a valid duration") from None
 
 
-def rfc_3339_ms(text: str) -> int | None:
-    """A time of RFC 3339, or None if it is none.
-
-    >>> rfc_3339_ms("1969-12-31T23:59:59.9999Z"), rfc_3339_ms("2015-02-29T00:00:00Z")
-    (-1, None)
-    """
-    match = _RFC_3339.fullmatch(text)
-    if match is None:
-        return None
-    year, month, day, hour, minute, second = (int(part) for part in match.group(1, 2, 3, 4, 5, 6))
-    sign, zone_hours, zone_minutes = match.group(8, 9, 10)
-    zone = 0 if sign is None else (int(zone_hours) * 60 + int(zone_minutes)) * (-1 if sign == "-" else 1)
-    if hour > 23 or minute > 59 or second > 59 or (sign and (int(zone_hours) > 23 or int(zone_minutes) > 59)):
-        return None
+def _written_ms(text: str, now_ms: int | None) -> int | None:
+    """What is no number. A date may be of the year 0, which only Prometheus has."""
     try:
-        days = datetime.date(year + _YEARS if year < _YEARS else year, month, day).toordinal() - _EPOCH
+        at_us = calendar_us(text)
+        if at_us is None:
+            moment = parse_moment(text)
+            if moment.relative and now_ms is None:
+                return None
+            at_us = moment.since_1970_us((now_ms or 0) * 1_000)
     except ValueError:
         return None
-    days -= _DAYS if year < _YEARS else 0
-    seconds = ((days * 24 + hour) * 60 + minute - zone) * 60 + second
-    return seconds * 1000 + int((match[7] or "")[:3].ljust(3, "0"))
+    return at_us // 1_000
 
 
 def _rounded_ms(seconds: float) -> int | None:

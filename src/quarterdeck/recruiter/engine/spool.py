@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 
 from quarterdeck.recruiter.stored_rows import disk_bytes_of, memory_bytes_of, no_room
+from quarterdeck.stores.disk_full import room_of
 
 _arrow: Final[Any] = pyarrow
 
@@ -100,7 +101,7 @@ class Spool:
                 for batch in self._held[chunk]:
                     writer.write_batch(batch)
         except OSError as error:
-            raise no_room(f"a file in {self._parent} could not be written: {error}") from error
+            raise no_room(f"a file in {self._parent} could not be written: {error}; {room_of(self._parent)}") from error
         self._file_bytes += path.stat().st_size
         self._forget(chunk)
         self._files[chunk] = path

@@ -28,7 +28,7 @@ from quarterdeck.recruiter.language.errors import SearchSyntaxError, shown
 from quarterdeck.recruiter.language.fields import check_stages
 from quarterdeck.recruiter.language.lexer import Kind, Token
 from quarterdeck.recruiter.language.stages import parse_stages
-from quarterdeck.recruiter.language.times import parse_time
+from quarterdeck.recruiter.language.times import FORMS, parse_time
 from quarterdeck.recruiter.language.values import looks_like_a_number, quoted_text, regex, word_value
 
 MAX_LENGTH = 100_000
@@ -243,5 +243,4 @@ def _time(cursor: Cursor) -> TimePoint | None:
     try:
         return parse_time(written, span)
     except ValueError as error:
-        step = "write it as in 2026-01-31, 2026-01-31T12:00:00Z, 1769860800 (seconds since 1970), now or now-1h30m"
-        cursor.fail(f"{shown(written)} was not understood as a time: {error}", span, step)
+        cursor.fail(f"{shown(written)} was not understood as a time: {error}", span, f"write it as in {FORMS}")

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.core.time_texts import FORMS, parse_moment
 from quarterdeck.crew.artifacts.threads import in_thread
 from quarterdeck.recruiter.language.ast import And, Condition, Not, Or, Search, TimeRange
 from quarterdeck.recruiter.language.parser import parse_search
-from quarterdeck.recruiter.language.times import parse_time
 from quarterdeck.recruiter.model import TIME_FIELDS, Chunk, FileKind, Order, Piece, SearchSpec
 from quarterdeck.recruiter.root.known_fields import KnownFields
 from quarterdeck.recruiter.root.splitting import SearchFile, find_files, split
@@ -44,7 +44,7 @@ class SearchRequest:
     order: Order = Order.TIME
     time_field: str | None = None
     start: str | None = None
-    """Records not before it: RFC 3339, seconds since 1970, or `now-1h`; and records before `end`."""
+    """Records not before it, as `core/time_texts.py` reads it; and records before `end`."""
     end: str | None = None
     timeout_s: float | None = None
     label: str = ""
@@ -107,11 +107,9 @@ def _time(text: str | None, name: str, now_us: int) -> int | None:
     if text is None:
         return None
     try:
-        point = parse_time(text.strip())
+        return parse_moment(text.strip()).since_1970_us(now_us)
     except ValueError as error:
-        why = f"{name} is {text!r}: {error}"
-        raise _wrong(why, "write it as 2026-01-31T12:00:00Z, as seconds since 1970, or as now-1h30m") from None
-    return point.at_us + now_us if point.relative else point.at_us
+        raise _wrong(f"{name} is {text!r}: {error}", f"write it as in {FORMS}") from None
 
 
 def sources_of(request: SearchRequest) -> list[str]:

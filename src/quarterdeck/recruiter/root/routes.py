@@ -71,7 +71,7 @@ class SearchBody(BoundedBody):
         None, min_length=1, description="The field that holds a record's time; else it is found in a sample."
     )
     start: Moment | int | float | None = Field(
-        None, description="Records not before: RFC 3339, seconds since 1970, or `now-1h`."
+        None, description="Records not before: RFC 3339 (UTC without a zone), seconds since 1970, or `now-1h`."
     )
     end: Moment | int | float | None = Field(None, description="Records before it.")
     timeout_s: float | None = Field(

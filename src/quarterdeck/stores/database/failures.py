@@ -4,6 +4,9 @@ from sqlalchemy.exc import DBAPIError
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.stores.database.backend import Verdict
+from quarterdeck.stores.disk_full import no_room
+
+_FREE = "free space there, or move the database (database_url) to a disk with more; then try again"
 
 
 class DatabaseClosedError(QuarterdeckError):
@@ -39,6 +42,10 @@ def translated(
                 why,
                 "check that it is there, its address, user and password, and try again",
             )
+        case Verdict.FULL if place.startswith("/") and "memory" not in why:
+            return no_room(
+                f"the database {place} has no room, and nothing was changed", place, _Told(why), next_step=_FREE
+            )
         case Verdict.FULL:
             return QuarterdeckError(
                 ErrorCode.RESOURCE_EXHAUSTED,
@@ -71,6 +78,10 @@ def translated(
             )
         case Verdict.LOST_RACE | Verdict.OTHER:
             return None
+
+
+class _Told(Exception):
+    """What a driver said."""
 
 
 def always_late(place: str, attempts: int, error: DBAPIError) -> QuarterdeckError:

@@ -5,17 +5,10 @@ A year is 365 days, a week seven. All lengths are whole milliseconds, and a leng
 
 import re
 
+from quarterdeck.core.time_texts import UNITS_US
 from quarterdeck.metrics.promql.syntax.quoting import quote
 
-UNITS_MS = {
-    "y": 365 * 86_400_000,
-    "w": 7 * 86_400_000,
-    "d": 86_400_000,
-    "h": 3_600_000,
-    "m": 60_000,
-    "s": 1_000,
-    "ms": 1,
-}
+UNITS_MS = {unit: unit_us // 1_000 for unit, unit_us in UNITS_US.items() if unit_us >= 1_000}
 MAX_MS = (2**63 - 1) // 1_000_000
 """The longest length: Go holds it as nanoseconds in 64 bits."""
 

@@ -1,0 +1,59 @@
+"""Bad input has one exit code, whatever was wrong with it and whoever noticed; docs/exit-codes.md lists all codes."""
+
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from quarterdeck.cli.main import app
+from quarterdeck.core.errors import ERROR_TABLE, ErrorCode
+
+PAGE = Path(__file__).parents[2] / "docs/exit-codes.md"
+BAD_INPUT = ERROR_TABLE[ErrorCode.INVALID_ARGUMENT].exit_code
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("nothing-like-it",),
+        ("--nothing-like-it",),
+        ("query",),
+        ("query", "up", "--nothing-like-it"),
+        ("query", "up", "--format", "x"),
+        ("query", "up", "--at", "now", "--step", "1m"),
+        ("query", "up", "--at", "yesterday"),
+        ("query", "up", "--last", "x"),
+        ("query", "up", "--url", "x"),
+        ("explain", "sum("),
+        ("explain", 'sum("a")'),
+        ("explain", "up", "--last", "x"),
+        ("scan", "select 1", "a.parquet", "--timeout-s", "x"),
+        ("scan", "select 1", "a.parquet", "--merge", "selec 1"),
+        ("scan", "select 1", "a.parquet", "--output", "a.csv"),
+        ("search", "level=", "pyproject.toml", "--local"),
+        ("search", "[yesterday, ]", "pyproject.toml", "--local"),
+        ("search", "*", "pyproject.toml", "--local", "--start", "yesterday"),
+        ("search", "*", "pyproject.toml", "--local", "--max-workers", "0"),
+        ("import", "a.om", "--shards", "3"),
+        ("import", "a.om", "--set", "x"),
+        ("worker", "--slots", "x"),
+        ("worker", "--set", "slots=x"),
+        ("up", "--workers", "0"),
+        ("simulate", "--seed", "x"),
+        ("completion", "x"),
+    ],
+)
+def test_bad_input_has_one_exit_code(arguments: tuple[str, ...]) -> None:
+    result = CliRunner().invoke(app, list(arguments))
+    assert result.exit_code == BAD_INPUT, result.output
+    assert result.stderr
+
+
+def test_the_page_lists_the_exit_code_of_every_failure() -> None:
+    listed = {int(code): name for code, name in re.findall(r"^\| (\d+) \| `(\w+)` \|", PAGE.read_text(), re.MULTILINE)}
+    assert listed == {row.exit_code: code.value for code, row in ERROR_TABLE.items()}
+
+
+def test_the_help_leads_to_the_page() -> None:
+    assert "docs/exit-codes.md" in CliRunner().invoke(app, ["--help"]).stdout
