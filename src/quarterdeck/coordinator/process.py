@@ -292,7 +292,7 @@ class Coordinator:
             stream_router(self._queries),
             tag_router(self._queries, series),
             text_router(self._queries),
-            prometheus_status_router(self._queries.options, self._missing),
+            prometheus_status_router(self._queries.options, self._missing, settings.memory_bytes),
             recruiter_router(self._recruiter, recruiting),
         ]
         address = (settings.http_host, settings.http_port)

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from datetime import datetime
 from urllib.parse import quote
 
 import pytest
@@ -32,6 +33,37 @@ def test_grafana_can_save_and_test(asker: Asker) -> None:
 @pytest.mark.parametrize("path, data", [("rules", {"groups": []}), ("alerts", {"alerts": []})])
 def test_there_are_no_rules_and_no_alerts(asker: Asker, path: str, data: object) -> None:
     assert asker.get(f"/api/v1/{path}").data == data
+
+
+@pytest.mark.parametrize(
+    "path, data",
+    [
+        ("targets", {"activeTargets": [], "droppedTargets": [], "droppedTargetCounts": {}}),
+        ("targets?state=active&scrapePool=x", {"activeTargets": [], "droppedTargets": [], "droppedTargetCounts": {}}),
+        ("targets/metadata?match_target={job%3D%22a%22}&limit=-1", []),
+        ("scrape_pools", {"scrapePools": []}),
+        ("alertmanagers", {"activeAlertmanagers": [], "droppedAlertmanagers": []}),
+        ("status/config", {"yaml": ""}),
+    ],
+)
+def test_nothing_is_scraped_and_nobody_is_alerted_and_who_asks_is_told_so(
+    asker: Asker, path: str, data: object
+) -> None:
+    assert asker.get(f"/api/v1/{path}").data == data
+
+
+def test_a_limit_of_metadata_is_a_number(asker: Asker) -> None:
+    told = 'invalid parameter "limit": limit must be a number'
+    assert asker.get("/api/v1/targets/metadata?limit=x").error == (400, "bad_data", told)
+
+
+def test_the_server_tells_since_when_it_runs_and_not_in_which_folder(asker: Asker) -> None:
+    told = asker.get("/api/v1/status/runtimeinfo").data
+    began, now = (datetime.fromisoformat(told[name]) for name in ("startTime", "serverTime"))
+    assert began <= now
+    assert told["CWD"] == ""
+    assert told["GOMAXPROCS"] >= 1
+    assert told["GOMEMLIMIT"] > 0
 
 
 def test_there_are_no_exemplars_however_they_are_asked_for(asker: Asker) -> None:
@@ -209,3 +241,9 @@ def test_the_longest_range_that_prometheus_allows_is_answered(asker: Asker) -> N
     asked = {"query": "memory_bytes{job='api'}", "start": START_S, "step": 1}
     (series,) = asker.get("/api/v1/query_range", asked | {"end": START_S + 11_000}).data["result"]
     assert len(series["values"]) == 15 * (STEPS - 1) + 300
+
+
+@pytest.mark.parametrize("path", ["/", "/docs", "/api/v1/query?query=1", "/api/v1/labels", "/v1/crew"])
+def test_what_can_be_got_has_a_head(asker: Asker, path: str) -> None:
+    head = asker.ask("HEAD", path, b"", {})
+    assert (head.status, head.body) == (200, b"")
