@@ -9,6 +9,7 @@ from quarterdeck import __version__
 from quarterdeck.http.body_limit import BodyLimit
 from quarterdeck.http.errors import add_error_handlers
 from quarterdeck.http.gate import Gate, GateRules
+from quarterdeck.http.head import HeadAsGet
 from quarterdeck.http.monitor import MonitorSources, monitor_router
 
 
@@ -28,7 +29,8 @@ def application(
     for router in routers:
         app.include_router(router)
     add_error_handlers(app)
-    return Gate(BodyLimit(_by_prefix(raw, app) if raw else app), rules, on_rejected)
+    headed = HeadAsGet(app)
+    return Gate(BodyLimit(_by_prefix(raw, headed) if raw else headed), rules, on_rejected)
 
 
 def _by_prefix(raw: dict[str, ASGIApp], otherwise: ASGIApp) -> ASGIApp:
