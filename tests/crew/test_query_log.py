@@ -76,10 +76,10 @@ def test_a_query_is_told_from_its_asking_to_its_end() -> None:
 @pytest.mark.parametrize(
     "error, state, code, message",
     [
-        (FAILURE, "failed", "no_worker", FAILURE.message),
-        (QuarterdeckError(ErrorCode.CANCELED, "a", "b", "c"), "canceled", "canceled", "a: b; c"),
+        (FAILURE, "failed", "no_worker", "it was not done: nobody is there"),
+        (QuarterdeckError(ErrorCode.CANCELED, "a", "b", "c"), "canceled", "canceled", "a: b"),
         (asyncio.CancelledError(), "canceled", "canceled", "whoever asked has gone, or its time was over"),
-        (asyncio.CancelledError(FAILURE), "failed", "no_worker", FAILURE.message),
+        (asyncio.CancelledError(FAILURE), "failed", "no_worker", "it was not done: nobody is there"),
         (
             ValueError("password=hush"),
             "failed",
@@ -139,7 +139,7 @@ def test_secrets_and_what_a_terminal_would_obey_are_not_shown() -> None:
     (told,) = scene.told()
     assert told["text"] == "a b\\x1b[2J\\u202e s3_secret_access_key=***"
     assert told["tenant"] == "t\\x07"
-    assert told["error"]["message"] == "s3://***@host: \\x00; "
+    assert told["error"]["message"] == "s3://***@host: \\x00"
 
 
 def test_those_that_run_come_first_then_those_that_wait_then_the_last_that_ended() -> None:

@@ -105,7 +105,7 @@ def _queries_table(queries: Sequence[QueryReport]) -> Table:
             works,
             f"{query.rows:,}",
             shown_age(query.age_s),
-            "" if query.duration_s is None else f"{query.duration_s:.2f} s",
+            "" if query.duration_s is None else shown_duration(query.duration_s),
         )
     return table
 
@@ -118,6 +118,17 @@ def _reasons(queries: Sequence[QueryReport]) -> Iterator[RenderableType]:
             cut = message if len(message) <= _MOST_OF_REASON else message[:_MOST_OF_REASON] + "…"
             style = STATE_STYLES.get(query.state, "")
             yield Text.assemble((f"{query.query_id[:_QUERY_ID_SHOWN]} {query.state}: ", style), cut)
+
+
+def shown_duration(duration_s: float) -> str:
+    """With three digits or so.
+
+    >>> shown_duration(0.0004), shown_duration(0.25), shown_duration(1.5), shown_duration(1234.5)
+    ('0.4 ms', '250 ms', '1.50 s', '1,234 s')
+    """
+    if duration_s < 1:
+        return f"{duration_s * 1000:.{1 if duration_s < 0.01 else 0}f} ms"
+    return f"{duration_s:,.2f} s" if duration_s < 100 else f"{duration_s:,.0f} s"
 
 
 def shown_age(age_s: float) -> str:

@@ -88,6 +88,8 @@ from quarterdeck.telemetry.metrics import (
     SearchMetrics,
     StoreMetrics,
 )
+from quarterdeck.web import fronts
+from quarterdeck.web.front import front_router
 
 _log = get_logger(__name__)
 
@@ -290,6 +292,7 @@ class Coordinator:
         recruiting = RecruiterRoute(self._recruiter)
         roots = SourceRoots(settings.source_roots or (settings.lake_url,))
         routers = [
+            front_router(fronts.COORDINATOR, self._missing),
             status_router(self._driver, self._clock, settings.coordinator_id),
             queries_router(self._log),
             scan_router(self._scans, roots),

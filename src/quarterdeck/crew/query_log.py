@@ -112,7 +112,7 @@ class AskedQuery:
             self._end(QueryState.SUCCEEDED, None)
         elif isinstance(error, QuarterdeckError):
             state = QueryState.CANCELED if error.code is ErrorCode.CANCELED else QueryState.FAILED
-            self._end(state, (error.code.value, error.message[:MOST_CHARACTERS]))
+            self._end(state, (error.code.value, f"{error.what}: {error.why}"[:MOST_CHARACTERS]))
         elif isinstance(error, asyncio.CancelledError | GeneratorExit):
             self._end(QueryState.CANCELED, (ErrorCode.CANCELED.value, _GONE))
         else:

@@ -151,6 +151,7 @@ class SeriesService:
 def _shown(request: SeriesRequest) -> str:
     """For people: the beginning of what may be very long.
 
+    >>> from quarterdeck.metrics.promql.syntax.ast import MatchOp
     >>> _shown(SeriesRequest(((Matcher("job", MatchOp.EQUAL, "api"),),), 0, 0))
     'series {job="api"}'
     """

@@ -37,6 +37,8 @@ from quarterdeck.telemetry.metrics import (
     StoreMetrics,
     register_process,
 )
+from quarterdeck.web import fronts
+from quarterdeck.web.front import front_router
 
 _log = get_logger(__name__)
 
@@ -124,6 +126,7 @@ class Recruiter:
         route = RecruiterRoute(self._recruiter)
         roots = SourceRoots(self._settings.source_roots)
         routers = [
+            front_router(fronts.RECRUITER, self._missing),
             recruiter_router(self._recruiter, route),
             search_router(self._search.service, roots=roots),
             queries_router(self._log),

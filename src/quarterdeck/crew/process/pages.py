@@ -24,7 +24,7 @@ def application(
 ) -> ASGIApp:
     """`raw` are applications without a framework, by the prefix of their paths: they are asked first. `rules` say who
     may ask what."""
-    app = FastAPI(title=title, version=__version__)
+    app = FastAPI(title=title, version=__version__, docs_url=None, redoc_url=None)  # their pages load scripts from afar
     app.include_router(monitor_router(sources))
     for router in routers:
         app.include_router(router)
