@@ -76,7 +76,7 @@ class ScanService:
     ) -> None:
         """`at_once` scans run at a time, the others wait in line; none takes longer than `timeout_s`, waiting among
         it. `log` remembers the queries of the process."""
-        self._log = log or QueryLog(clock)
+        self.log: Final = log or QueryLog(clock)
         self.admission: Final = Admission(
             at_once, clock, what="scan", setting="scans_at_once", waiting_at_most=_WAITING_FOR_EACH * at_once
         )
@@ -100,7 +100,7 @@ class ScanService:
 
     def asked(self, request: ScanRequest, tenant: str) -> AskedQuery:
         """A scan that is to be planned: people see it from now on."""
-        return self._log.asked(self._ids.query_id(), QueryKind.SCAN, request.sql, tenant)
+        return self.log.asked(self._ids.query_id(), QueryKind.SCAN, request.sql, tenant)
 
     async def insist_within(self, roots: SourceRoots, caller: Caller, sources: Sequence[str]) -> Border | None:
         """Raises for sources that the caller may not name; the border for what is found below them."""

@@ -3,13 +3,14 @@
 import json
 import subprocess
 from datetime import datetime
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 
 from checks.peers import PROMETHEUS, PeerMissingError, fetch
 from tests.metrics.routes.asking import Asker
-from tests.metrics.routes.samples import END_S, START_S, STEPS
+from tests.metrics.routes.samples import END_S, HEAVY, START_S, STEPS
 
 pytestmark = pytest.mark.xdist_group("metrics-routes")
 
@@ -243,7 +244,41 @@ def test_the_longest_range_that_prometheus_allows_is_answered(asker: Asker) -> N
     assert len(series["values"]) == 15 * (STEPS - 1) + 300
 
 
-@pytest.mark.parametrize("path", ["/", "/docs", "/api/v1/query?query=1", "/api/v1/labels", "/v1/crew"])
+def test_people_see_what_was_asked_for_whom_and_why_it_failed(asker: Asker) -> None:
+    def told(text: str) -> dict[str, Any]:
+        return next(one for one in asker.door.get("/v1/queries?limit=1000") if one["text"] == text)
+
+    asker.get("/api/v1/query", {"query": "sum(nobody_has_it) + 1"}, x_scope_orgid="acme")
+    seen = told("sum(nobody_has_it) + 1")
+    assert (seen["kind"], seen["tenant"], seen["state"], seen["error"]) == ("metrics", "acme", "succeeded", None)
+    answer = asker.post("/api/v1/query_range", RANGE)
+    assert told(SUM)["query_id"] == answer.headers["x-query-id"]
+    assert told(SUM)["works"] == told(SUM)["delivered"] > 0
+    asker.get("/api/v1/query", {"query": "sum(nobody("})
+    assert told("sum(nobody(")["state"] == "failed"
+    assert "parse error" in told("sum(nobody(")["error"]["message"]
+    asked = {"query": "http_requests_total / on (job) http_requests_total", "time": END_S}
+    asker.get("/api/v1/query", asked)
+    assert "found duplicate series" in told(asked["query"])["error"]["message"]
+    asker.post("/api/v1/query", {"query": HEAVY, "time": END_S, "timeout": "1ms"})
+    assert told(HEAVY)["error"]["code"] == "deadline_exceeded"
+    asker.post_json(
+        "/api/v1/metrics/query", {"q": "memory_bytes + memory_bytes", "s": END_S * 1000 - 60_000, "e": END_S * 1000}
+    )
+    assert told("memory_bytes + memory_bytes")["state"] == "succeeded"
+    asker.post_json("/api/v1/metrics/query", {"q": "rate(memory_bytes)"})
+    assert told("rate(memory_bytes)")["state"] == "failed"
+    asker.get("/api/v1/series", {"match[]": 'memory_bytes{job="api"}'})
+    assert told('series {job="api",__name__="memory_bytes"}')["works"] > 0
+
+
+def test_a_site_on_no_list_sees_nothing_of_a_stream_or_an_error(asker: Asker) -> None:
+    for path in ("/api/v1/query?query=1", "/api/v1/query?query=sum("):
+        answer = asker.get(path, origin="https://evil.example")
+        assert (answer.status, "access-control-allow-origin" in answer.headers) == (403, False)
+
+
+@pytest.mark.parametrize("path", ["/", "/docs", "/api/v1/query?query=1", "/api/v1/labels", "/openapi.json"])
 def test_what_can_be_got_has_a_head(asker: Asker, path: str) -> None:
     head = asker.ask("HEAD", path, b"", {})
     assert (head.status, head.body) == (200, b"")

@@ -79,7 +79,7 @@ class SearchService:
     ) -> None:
         """`make_gathering` may block. `now_us` is the time of day, since 1970 in UTC. `log` remembers the queries of
         the process."""
-        self._log = log or QueryLog(ports.clock)
+        self.log: Final = log or QueryLog(ports.clock)
         self._objects = objects
         self._ports = ports
         self._sampling = sampling
@@ -122,7 +122,7 @@ class SearchService:
         self, request: SearchRequest, border: Border | None = None, tenant: str = DEFAULT_TENANT
     ) -> AsyncGenerator[RunningSearch]:
         """As `_opened`; `tenant` is who asks, for people who look."""
-        with self._log.asked(self._ids.query_id(), QueryKind.SEARCH, request.query, tenant) as asked:
+        with self.log.asked(self._ids.query_id(), QueryKind.SEARCH, request.query, tenant) as asked:
             async with self._opened(request, border, asked) as running:
                 yield running
 
