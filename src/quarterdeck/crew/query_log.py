@@ -3,7 +3,8 @@
 It remembers those that run, and the last that ended. Of each kind, and of what went well and what did not, so many are
 kept by themselves: a dashboard that asks a hundred times a second does not push out the scan that failed a minute ago.
 
-A query is a light thing here: texts are cut, not copied, when it begins, and made fit to be shown when somebody looks.
+A query is a light thing here: of a text only the beginning is ever looked at, and that is made fit to be shown at once,
+so that whoever looks at hundreds of them does not hold up the event loop.
 """
 
 import asyncio
@@ -79,7 +80,7 @@ class AskedQuery:
         self._log = log
         self.query_id: Final = query_id
         self.kind: Final = kind
-        self._text = text if len(text) <= MOST_CHARACTERS else text[:MOST_CHARACTERS] + "…"
+        self._text = shown(text)
         self._tenant = tenant
         self.began_s: Final = log.now_s()
         self._asked_at_us: Final = wall_us()
@@ -99,7 +100,7 @@ class AskedQuery:
 
     def partial(self, reason: str) -> None:
         """It ends well, and something is missing from its answer."""
-        self._end(QueryState.PARTIAL, (ErrorCode.WORK_FAILED.value, reason[:MOST_CHARACTERS]))
+        self._end(QueryState.PARTIAL, (ErrorCode.WORK_FAILED.value, reason))
 
     def end(self, error: BaseException | None) -> None:
         """It has ended, with this error or well. Again is fine; the first end counts."""
@@ -112,7 +113,7 @@ class AskedQuery:
             self._end(QueryState.SUCCEEDED, None)
         elif isinstance(error, QuarterdeckError):
             state = QueryState.CANCELED if error.code is ErrorCode.CANCELED else QueryState.FAILED
-            self._end(state, (error.code.value, f"{error.what}: {error.why}"[:MOST_CHARACTERS]))
+            self._end(state, (error.code.value, f"{error.what}: {error.why}"))
         elif isinstance(error, asyncio.CancelledError | GeneratorExit):
             self._end(QueryState.CANCELED, (ErrorCode.CANCELED.value, _GONE))
         else:
@@ -126,8 +127,8 @@ class AskedQuery:
         self._figures = summary if self._watched is None else self._watched()
         self._watched = None
         if error is not None and summary is not None and summary.error is not None:
-            error = (summary.error.code, summary.error.message[:MOST_CHARACTERS])  # without what is known anyway
-        self._error = error
+            error = (summary.error.code, summary.error.message)  # without what is known anyway
+        self._error = None if error is None else (error[0], shown(error[1]))
         self._log.ended(self)
 
     def __enter__(self) -> "AskedQuery":
@@ -145,7 +146,7 @@ class AskedQuery:
         return self._tenant
 
     def document(self) -> dict[str, object]:
-        """As JSON has it: nothing secret in the texts, and nothing that a terminal would obey."""
+        """As JSON has it."""
         age_s = self._log.now_s() - self.began_s
         figures = self._log.summary_of(self.query_id) if self._watched is None else self._watched()
         figures = figures if self._figures is None else self._figures
@@ -155,23 +156,24 @@ class AskedQuery:
             **(told or {}),
             "query_id": self.query_id,
             "kind": self.kind.value,
-            "text": shown(self._text),
+            "text": self._text,
             "tenant": printable(self._tenant),
             "state": self.state.value,
             "asked_at_s": round(self._asked_at_us / 1_000_000, 3),
             "age_s": round(age_s, 3),
             "duration_s": None if self._took_s is None else round(self._took_s, 6),
-            "error": None if self._error is None else {"code": self._error[0], "message": shown(self._error[1])},
+            "error": None if self._error is None else {"code": self._error[0], "message": self._error[1]},
         }
 
 
 def shown(text: str) -> str:
-    r"""A text of a stranger, for a terminal, a page or a log.
+    r"""The beginning of a stranger's text, for a terminal, a page or a log.
 
     >>> shown("select 'a'\n from read_csv('x?secret_access_key=hush')\x1b[2J")
     "select 'a' from read_csv('x?secret_access_key=***')\\x1b[2J"
     """
-    return printable(masked_text(text))
+    cut = text if len(text) <= MOST_CHARACTERS else text[:MOST_CHARACTERS] + "…"
+    return printable(masked_text(cut))
 
 
 def no_summary(query_id: QueryId) -> QuerySummary | None:  # noqa: ARG001 - like those that know some

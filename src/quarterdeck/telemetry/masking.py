@@ -85,8 +85,21 @@ def printable(text: str) -> str:
     """
     if text.isprintable():
         return text
-    joined = _SPACES.sub(" ", text)
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in joined)
+    return _SPACES.sub(" ", text).translate(_ESCAPES)
 
 
+class _Escapes(dict[int, str]):
+    """What stands for each character, worked out once: a text may be full of the worst ones. Of so many at the most:
+    there are a million."""
+
+    def __missing__(self, code: int) -> str:
+        one = chr(code)
+        shown = one if one.isprintable() else one.encode("unicode_escape").decode()
+        if len(self) < _MOST_ESCAPES:
+            self[code] = shown
+        return shown
+
+
+_MOST_ESCAPES: Final = 4096
+_ESCAPES: Final = _Escapes()
 _SPACES: Final = re.compile(r"[ \t\r\n\f\v]+")

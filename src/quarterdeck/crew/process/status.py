@@ -3,7 +3,8 @@
 from dataclasses import asdict
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Header, Query, Response
+from fastapi.responses import JSONResponse
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.ids import QueryId, WorkerId
@@ -23,6 +24,29 @@ _Tenant = Annotated[
         alias="X-Scope-OrgID", min_length=1, max_length=_MAX_TENANT, description="Only queries of this tenant are told."
     ),
 ]
+_NO_STORE: Final = {"Cache-Control": "no-store"}
+_EXAMPLE: Final[dict[str, object]] = {
+    "works": 12,
+    "delivered": 3,
+    "attempts": 4,
+    "by_worker": {"worker-1": 3},
+    "rows": 1500,
+    "artifact_bytes": 40960,
+    "first_result_s": 0.25,
+    "query_id": "0d768d58a1b24c6f8f3f7a3f3d5c9e10",
+    "kind": "scan",
+    "text": "select count(*) from files",
+    "tenant": "default",
+    "state": "failed",
+    "asked_at_s": 1763500000.123,
+    "age_s": 42.5,
+    "duration_s": 1.75,
+    "error": {"code": "work_failed", "message": "there is no column x"},
+}
+
+
+def _answers(example: object) -> dict[int | str, dict[str, Any]]:
+    return {200: {"description": "What is known.", "content": {"application/json": {"example": example}}}}
 
 
 def status_router(driver: CoordinatorDriver[Any], clock: Clock, name: str) -> APIRouter:
@@ -55,19 +79,19 @@ def queries_router(log: QueryLog) -> APIRouter:
     """`/v1/queries`, and what can be asked of a single one."""
     router = APIRouter(prefix="/v1", tags=["queries"])
 
-    @router.get("/queries")
+    @router.get("/queries", response_class=Response, responses=_answers([_EXAMPLE]))
     async def queries(
         limit: Annotated[int, Query(ge=1, le=_MOST_TOLD, description="The most queries that are told.")] = _TOLD,
         tenant: _Tenant = None,
-    ) -> list[dict[str, object]]:
+    ) -> Response:
         """Queries of every kind: those that run, those that wait, and the last that ended.
 
         Texts are cut after 1,000 characters, values of secrets and control characters in them are replaced.
         """
-        return log.documents(limit, tenant)
+        return JSONResponse(log.documents(limit, tenant), headers=_NO_STORE)
 
-    @router.get("/queries/{query_id}")
-    async def query(query_id: str, tenant: _Tenant = None) -> dict[str, object]:
+    @router.get("/queries/{query_id}", response_class=Response, responses=_answers(_EXAMPLE))
+    async def query(query_id: str, tenant: _Tenant = None) -> Response:
         """What became of one query. Of a search, `/v1/searches/{query_id}` tells more."""
         found = log.find(QueryId(query_id))
         if found is None or tenant not in (None, found.tenant):
@@ -77,7 +101,7 @@ def queries_router(log: QueryLog) -> APIRouter:
                 "this process did not run it, or ran it too long ago",
                 "see GET /v1/queries for those it knows",
             )
-        return found.document()
+        return JSONResponse(found.document(), headers=_NO_STORE)
 
     _ = (queries, query)
     return router
