@@ -83,9 +83,8 @@ def test_the_page_has_every_path_and_needs_nothing_else() -> None:
 def test_texts_are_escaped_and_written_as_they_are_meant() -> None:
     page = get().body.decode()
     assert "A &lt;title&gt; 1" in page
-    assert (
-        "<p>Make a &lt;thing&gt;.</p><p>A second <code>paragraph</code>:</p><ul><li>one</li><li>two</li></ul>" in page
-    )
+    assert '<span class="dim">Make a &lt;thing&gt;.</span>' in page
+    assert "<p>A second <code>paragraph</code>:</p><ul><li>one</li><li>two</li></ul>" in page
     assert "One <code>SELECT</code> &lt;here&gt;." in page
 
 

@@ -21,6 +21,10 @@ from quarterdeck.security.credentials import Credentials, NotShownError
 from quarterdeck.security.exposure import is_loopback
 from quarterdeck.security.tokens import TOKEN_VARIABLE, SharedToken
 
+_IF_NOT_LET_IN: Final = (
+    "name a file that holds the crew's token with --token-file, or set QUARTERDECK_TOKEN; `quarterdeck up` keeps it in "
+    "its data folder, as `token`"
+)
 _ANSWER_S: Final = 10.0
 """How long a coordinator may take for what it only has to look up."""
 _KEEPALIVE: Final = (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
@@ -140,11 +144,13 @@ class Client:
         """The coordinator's error, as it raised it."""
         try:
             error = json.loads(body)["error"]
+            code = ErrorCode(error["code"])
             return QuarterdeckError(
-                ErrorCode(error["code"]),
+                code,
                 str(error["what"]),
                 str(error["why"]),
-                str(error["next_step"]),
+                # What it tells everybody is about headers.
+                _IF_NOT_LET_IN if code is ErrorCode.UNAUTHENTICATED else str(error["next_step"]),
                 bool(error["retryable"]),
             )
         except (ValueError, KeyError, TypeError):

@@ -113,7 +113,7 @@ def _document(front: Front, url: str, lacks: Sequence[str]) -> dict[str, object]
 
 
 def _body(front: Front, url: str, lacks: Sequence[str]) -> str:
-    kind = "late" if lacks else "accepting"
+    kind = "late" if lacks else "good"
     links = "".join(
         f'<li><a href="{escape(path)}">/{escape(path)}</a> <span class="dim">{escape(what)}</span></li>'
         for path, what in _LINKS

@@ -63,14 +63,14 @@ def reference_page(document: Document) -> str:
 
 def _operation(document: Document, path: str, method: str, operation: Document) -> str:
     text = str(operation.get("description") or operation.get("summary") or "")
-    first, _, _ = text.partition("\n\n")
+    first, _, rest = text.partition("\n\n")
     head = (
         f'<details><summary><span class="method">{escape(method.upper())}</span> <code>{escape(path)}</code> '
         f'<span class="dim">{_inline(_joined(first))}</span></summary>'
     )
     parts = [
         head,
-        prose(text),
+        prose(rest),
         _parameters(document, operation.get("parameters", ())),
         _body(document, operation),
         f"<h3>With curl</h3><pre><code>{escape(curl_of(document, _HERE, path, method, operation))}</code></pre>",

@@ -257,9 +257,9 @@ def test_people_see_what_was_asked_for_whom_and_why_it_failed(asker: Asker) -> N
     asker.get("/api/v1/query", {"query": "sum(nobody("})
     assert told("sum(nobody(")["state"] == "failed"
     assert "parse error" in told("sum(nobody(")["error"]["message"]
-    asked = {"query": "http_requests_total / on (job) http_requests_total", "time": END_S}
-    asker.get("/api/v1/query", asked)
-    assert "found duplicate series" in told(asked["query"])["error"]["message"]
+    query = "http_requests_total / on (job) http_requests_total"
+    asker.get("/api/v1/query", {"query": query, "time": END_S})
+    assert "found duplicate series" in told(query)["error"]["message"]
     asker.post("/api/v1/query", {"query": HEAVY, "time": END_S, "timeout": "1ms"})
     assert told(HEAVY)["error"]["code"] == "deadline_exceeded"
     asker.post_json(

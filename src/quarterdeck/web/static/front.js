@@ -5,7 +5,7 @@
   const KEY = "quarterdeck-token", EVERY_MS = 2000;
   const form = document.getElementById("token"), input = form.querySelector("input");
   const said = form.querySelector("output"), live = document.getElementById("live");
-  const when = document.getElementById("when"), forget = document.getElementById("forget");
+  const ready = document.getElementById("ready"), when = document.getElementById("when"), forget = document.getElementById("forget");
   const panels = [...document.querySelectorAll("[data-panel]")];
   let token = sessionStorage.getItem(KEY) || "", timer = 0;
 
@@ -80,9 +80,16 @@
     },
   };
 
+  const lookReady = async () => {
+    const told = await (await fetch("ready", { cache: "no-store", credentials: "omit" })).json();
+    ready.textContent = told.ready ? "ready" : `not ready: ${told.missing.join(", ")}`;
+    ready.className = told.ready ? "good" : "late";
+  };
+
   const look = async () => {
     clearTimeout(timer);
     try {
+      await lookReady();
       const told = await Promise.all(panels.map((panel) => ask(panel.dataset.path)));
       panels.forEach((panel, at) => panel.querySelector("div").replaceChildren(...draw[panel.dataset.panel](told[at])));
       if (token) sessionStorage.setItem(KEY, token);
