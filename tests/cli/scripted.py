@@ -40,6 +40,9 @@ def worker(worker_id: str = "worker-1", **fields: Any) -> dict[str, Any]:
 def query(**fields: Any) -> dict[str, Any]:
     return {
         "query_id": QUERY_ID,
+        "kind": "scan",
+        "text": "select count(*) from files",
+        "tenant": "default",
         "state": "succeeded",
         "works": 4,
         "delivered": 4,
@@ -48,6 +51,8 @@ def query(**fields: Any) -> dict[str, Any]:
         "rows": 1234,
         "artifact_bytes": 99,
         "first_result_s": 0.1,
+        "asked_at_s": 1.0,
+        "age_s": 90.5,
         "duration_s": 1.5,
         "error": None,
         **fields,

@@ -64,6 +64,15 @@ def test_an_error_of_the_coordinator_comes_through_as_it_was_raised(script: Scri
     assert not raised.retryable
 
 
+def test_who_is_not_let_in_is_told_what_a_command_takes_and_not_which_header(script: Script) -> None:
+    refused = error("unauthenticated", "the request was not let in", "it has no token", "send a header")
+    script.answers["/v1/crew"] = (401, refused)
+    raised = failure(script.url)
+    assert raised.why == "it has no token"
+    assert "--token-file" in raised.next_step
+    assert "QUARTERDECK_TOKEN" in raised.next_step
+
+
 @pytest.mark.parametrize("url", ["127.0.0.1:7070", "ftp://host", "http://", "http://host:seven", "", "http://[::1"])
 def test_what_is_no_address_is_told_before_anybody_is_asked(url: str) -> None:
     raised = failure(url)

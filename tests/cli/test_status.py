@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from quarterdeck.cli import status as status_module
 from quarterdeck.cli.crew_table import crew_screen
-from quarterdeck.cli.documents import CrewReport, DiskReport, WorkerReport
+from quarterdeck.cli.documents import CrewReport, DiskReport, QueryReport, WorkerReport
 from quarterdeck.cli.main import app
 from tests.cli.scripted import Script, crew, error, query, scripted_coordinator, worker
 
@@ -65,16 +66,59 @@ def test_in_a_narrow_window_the_name_of_the_node_gives_way(script: Script) -> No
 
 
 def test_the_last_queries_are_shown(script: Script) -> None:
-    running = query(query_id="f" * 32, state="running", delivered=2, duration_s=None, attempts=3, rows=5)
+    running = query(
+        query_id="f" * 32, kind="search", text="level=error", state="running", delivered=2, duration_s=None, attempts=3
+    )
     script.answers["/v1/queries"] = (200, [running, *[query() for _ in range(9)]])
     shown = lines(status(script.url))
-    assert ["query", "state", "works", "repeated", "rows", "duration"] in shown
-    (first,) = [line for line in shown if line[:1] == ["f" * 12]]
-    assert first[1] == "running"
-    assert first[-3:] == ["2/4", "0", "5"]
-    ended = [line for line in shown if line[:1] == ["0123456789ab"]]
+    assert ["query", "kind", "state", "text", "works", "rows", "age", "took"] in shown
+    (first,) = [line for line in shown if line[:1] == ["f" * 8]]
+    assert first[1:] == ["search", "running", "level=error", "2/4", "1,234", "1", "min"]
+    ended = [line for line in shown if line[:1] == ["01234567"]]
     assert len(ended) == 4
-    assert ended[0][-5:] == ["4/4", "2", "1,234", "1.50", "s"]
+    text = ["select", "count(*)", "from", "files"]
+    assert ended[0][1:] == ["scan", "succeeded", *text, "4/4", "+2", "1,234", "1", "min", "1.50", "s"]
+
+
+def test_why_a_query_failed_stands_below_it(script: Script) -> None:
+    failed = query(state="failed", error={"code": "work_failed", "message": "there is no column x"})
+    gone = query(query_id="e" * 32, state="canceled", error={"code": "canceled", "message": "y" * 1000})
+    script.answers["/v1/queries"] = (200, [failed, query(), gone])
+    shown = status(script.url).stdout
+    assert "01234567 failed: there is no column x\n" in shown
+    assert "eeeeeeee canceled:" in shown
+    assert shown.count("y") < 500
+
+
+def queries_at(width: int, *told: QueryReport) -> list[str]:
+    console = Console(width=width)
+    with console.capture() as capture:
+        console.print(crew_screen(CrewReport("c", 0, 0.0, 0, ()), told))
+    lines = capture.get().splitlines()
+    return lines[lines.index(next(line for line in lines if line.startswith("query"))) :]
+
+
+def a_query(**fields: Any) -> QueryReport:
+    plain = QueryReport(
+        "0123456789abcdef", "metrics", "x" * 500, "default", "succeeded", 120, 120, 123, {}, 1_234_567, 60.0, 12.5, None
+    )
+    return replace(plain, **fields)
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_the_text_of_a_query_takes_what_is_left_of_the_window(width: int) -> None:
+    _, row = queries_at(width, a_query())
+    assert len(row) == width
+    assert row.startswith("01234567 metrics succeeded xxx")
+    assert row.rstrip().endswith("x… 120/120 +3 1,234,567 1 min 12.50 s")
+    assert row.count("x") == width - 64
+
+
+def test_tenants_are_shown_where_there_are_any() -> None:
+    assert "tenant" not in queries_at(80, a_query())[0]
+    head, _, row = queries_at(80, a_query(), a_query(tenant="a-tenant-with-a-long-name", text="up"))
+    assert head.split()[3] == "tenant"
+    assert row.split()[3:5] == ["a-tenant-wi…", "up"]
 
 
 def test_no_workers_is_told_with_what_to_do(script: Script) -> None:

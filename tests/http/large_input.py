@@ -134,6 +134,7 @@ LARGEST: Final[Mapping[str, tuple[tuple[str, bytes], ...]]] = {
     "/api/v1/query_range": tuple((kind, body + b"&" + urlencode(_RANGE).encode()) for kind, body in _TEXTS),
     "/api/v1/query_exemplars": _TEXTS,
     "/api/v1/format_query": _TEXTS,
+    "/api/v1/parse_query": _TEXTS,
     "/api/v1/promql/validate": (*_TEXTS, _json({"q": _LONG_QUERY})),
     "/api/v1/series": _SERIES,
     "/api/v1/labels": _SERIES,

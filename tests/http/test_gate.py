@@ -82,7 +82,7 @@ def test_everything_else_needs_it_on_loopback_too(path: str) -> None:
     assert door.refused == 1
 
 
-READING = ["/api/v1/query", "/api/v1/status/buildinfo", "/metrics", "/monitor/scaling", "/", "/docs", "/openapi.json"]
+READING = ["/api/v1/query", "/api/v1/status/buildinfo", "/metrics", "/monitor/scaling", "/openapi.json"]
 
 
 @pytest.mark.parametrize("path", READING)
@@ -91,6 +91,14 @@ def test_what_only_reads_is_open_on_loopback_and_nowhere_else(path: str) -> None
     assert Door(is_on_loopback=False).ask(path).status == 401
     assert Door(reading_needs_token=True).ask(path).status == 401
     assert Door(is_on_loopback=False).ask(path, authorization=GOOD).body == b"aye"
+
+
+@pytest.mark.parametrize("path", ["/", "/docs"])
+def test_pages_that_are_the_same_for_every_crew_are_open_so_that_a_browser_can_be_given_the_token(path: str) -> None:
+    for door in (Door(), Door(is_on_loopback=False), Door(reading_needs_token=True)):
+        assert door.ask(path).body == b"aye"
+        assert door.ask(path, origin="https://evil.example", host="127.0.0.1").status == 403
+    assert Door().ask(path, host="evil.example").status == 421
 
 
 @pytest.mark.parametrize("path", ["/api/v1", "/api/v10/query", "/api/v1x", "/metricsx"])
@@ -249,6 +257,62 @@ def test_a_browser_is_told_what_such_a_page_may_send_before_it_shows_a_token() -
     assert "authorization" in answer.headers["access-control-allow-headers"]
     assert "POST" in answer.headers["access-control-allow-methods"]
     assert (door.callers, door.refused) == ([], 0)
+
+
+def test_it_may_ask_as_of_prometheus_and_see_what_an_answer_says_besides() -> None:
+    door = Door(origins=(TOOLS,))
+    told = door.ask("/api/v1/query", "OPTIONS", origin=TOOLS, **PREFLIGHT).headers
+    assert set(told["access-control-allow-methods"].split(", ")) == {"GET", "POST", "OPTIONS"}
+    sent = {"accept", "authorization", "content-type", "origin", "x-scope-orgid"}
+    assert set(told["access-control-allow-headers"].split(", ")) == sent
+    assert told["vary"] == "origin"
+    seen = door.ask("/api/v1/query", origin=TOOLS, host="127.0.0.1:7070").headers["access-control-expose-headers"]
+    assert set(seen.split(", ")) == {"date", "retry-after", "x-query-id"}
+
+
+def test_a_cache_is_told_that_answers_depend_on_the_site_also_when_there_is_none() -> None:
+    door = Door(origins=(TOOLS,))
+    for asked in ({}, {"origin": "https://evil.example"}, {"origin": TOOLS}):
+        assert door.ask("/api/v1/query", host="127.0.0.1:7070", **asked).headers["vary"] == "origin"
+    assert "vary" not in Door().ask("/api/v1/query").headers, "without a list they do not"
+
+
+def test_a_page_of_the_internet_on_the_list_may_reach_a_private_address_when_its_browser_asks() -> None:
+    door = Door(origins=(TOOLS,))
+    asked = {**PREFLIGHT, "access_control_request_private_network": "true"}
+    told = door.ask("/api/v1/query", "OPTIONS", origin=TOOLS, **asked).headers
+    assert told["access-control-allow-private-network"] == "true"
+    told = door.ask("/api/v1/query", "OPTIONS", origin=TOOLS, **PREFLIGHT).headers
+    assert "access-control-allow-private-network" not in told
+
+
+@pytest.mark.parametrize(
+    "listed, good, bad",
+    [
+        (
+            "https://*.example",
+            ["https://a.example", "https://A.b.example"],
+            [
+                "https://example",
+                "https://a.example.evil",
+                "http://a.example",
+                "https://evil@a.example",
+                "https://.example",
+            ],
+        ),
+        ("http://localhost:*", ["http://localhost:3000"], ["http://localhost", "http://localhost:3000.evil", "null"]),
+        ("*", ["https://any.example", "http://127.0.0.1:1", "null"], []),
+        ("https://a.example", ["https://a.example"], ["https://aXexample", "https://a.example:8443"]),
+    ],
+)
+def test_a_star_stands_for_a_part_of_a_name_or_for_every_site(listed: str, good: list[str], bad: list[str]) -> None:
+    door = Door(origins=(listed,))
+    for origin in good:
+        answer = door.ask("/api/v1/query", origin=origin, host="127.0.0.1:7070")
+        assert (answer.status, answer.headers["access-control-allow-origin"]) == (200, origin)
+    for origin in bad:
+        answer = door.ask("/api/v1/query", origin=origin, host="127.0.0.1:7070")
+        assert (answer.status, "access-control-allow-origin" in answer.headers) == (403, False)
 
 
 def test_nobody_else_is_told_anything() -> None:

@@ -11,6 +11,7 @@ import pytest
 from fastapi import FastAPI
 
 from quarterdeck.http.errors import add_error_handlers
+from quarterdeck.http.head import HeadAsGet
 from quarterdeck.http.monitor import MonitorSources, SharedFigures, monitor_router
 from tests.http.asked import Answer, ask, connected, served
 
@@ -108,7 +109,7 @@ def test_nothing_of_it_is_cached(path: str) -> None:
 @pytest.mark.parametrize("path", PATHS)
 def test_head_has_the_headers_of_get_and_no_body(path: str) -> None:
     async def test() -> None:
-        async with served(Process().app) as server, connected(server) as client:
+        async with served(HeadAsGet(Process().app)) as server, connected(server) as client:
             client.get(path)
             whole = await client.answer()
             client.send(f"HEAD {path} HTTP/1.0\r\n\r\n".encode())

@@ -466,6 +466,56 @@ def test_a_client_that_goes_before_the_first_row_cancels_its_query(tmp_path: Pat
     play(tmp_path, scenario)
 
 
+def told(port: Port) -> dict[str, Any]:
+    """What people see of the only scan."""
+    (one,) = port.service.log.documents(10)
+    return one
+
+
+def test_people_see_what_is_scanned_for_whom_and_how_it_ended(tmp_path: Path) -> None:
+    async def scenario(port: Port) -> None:
+        port.put(a=numbers(1))
+        answer = await port.ask_with({"x-scope-orgid": "acme"}, sql="select 1")
+        seen = told(port)
+        assert seen["query_id"] == answer.headers["x-query-id"]
+        assert (seen["kind"], seen["text"], seen["tenant"]) == ("scan", "select 1", "acme")
+        assert (seen["state"], seen["error"]) == ("succeeded", None)
+
+    play(tmp_path, scenario)
+
+
+def test_people_see_why_a_scan_failed(tmp_path: Path) -> None:
+    async def scenario(port: Port) -> None:
+        port.put(a=WRONG_SQL)
+        await port.ask()
+        seen = told(port)
+        assert seen["state"] == "failed"
+        assert WRONG_SQL.message in seen["error"]["message"]
+
+    play(tmp_path, scenario)
+
+
+def test_people_see_that_a_scan_took_too_long_and_that_another_ones_client_went(
+    tmp_path: Path, deadline: Deadline
+) -> None:
+    async def scenario(port: Port) -> None:
+        port.put(a=NEVER, b=numbers(1))
+        asking = asyncio.create_task(port.ask(timeout_s=HOURS_S))
+        await until(lambda: port.fetched == 1)
+        assert told(port)["state"] == "running"
+        deadline.comes()
+        await asking
+        assert (told(port)["state"], told(port)["error"]["code"]) == ("failed", "deadline_exceeded")
+        client = Client(port.body())
+        asking = asyncio.create_task(port.app(client.scope, client.receive, client.send))
+        await until(lambda: port.fetched == 2)
+        client.gone.set()
+        await asking
+        assert [one["state"] for one in port.service.log.documents(10)] == ["canceled", "failed"]
+
+    play(tmp_path, scenario)
+
+
 def test_a_client_that_goes_while_it_does_not_read_costs_nothing_that_was_fetched(tmp_path: Path) -> None:
     async def scenario(port: Port) -> None:
         port.put(**{name: numbers(number) for number, name in enumerate("abcdefgh")})

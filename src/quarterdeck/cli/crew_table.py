@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
-from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
@@ -17,13 +16,17 @@ STATE_STYLES = {
     "throttled": "yellow",
     "late": "bold yellow",
     "draining": "cyan",
+    "queued": "dim",
     "running": "cyan",
     "succeeded": "green",
+    "partial": "yellow",
     "failed": "bold red",
     "canceled": "yellow",
 }
-_BAR_WIDTH = 20
-_QUERY_ID_SHOWN = 12
+_QUERY_ID_SHOWN = 8
+_DEFAULT_TENANT = "default"
+_MOST_OF_REASON = 400
+"""Characters; `/v1/queries` tells more."""
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -52,6 +55,7 @@ def _parts(
     if queries:
         yield ""
         yield _queries_table(queries[:most_queries])
+        yield from _reasons(queries[:most_queries])
 
 
 def _workers_table(workers: Sequence[WorkerReport]) -> Table:
@@ -77,22 +81,66 @@ def _workers_table(workers: Sequence[WorkerReport]) -> Table:
 
 
 def _queries_table(queries: Sequence[QueryReport]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for name in ("query", "state", "works"):
+    """All but the text has its width; the text takes what is left of the window. Tenants are shown where there are
+    any."""
+    has_tenants = any(query.tenant != _DEFAULT_TENANT for query in queries)
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim", expand=True)
+    for name in ("query", "kind", "state"):
         table.add_column(name, no_wrap=True)
-    for name in ("", "repeated", "rows", "duration"):
+    if has_tenants:
+        table.add_column("tenant", no_wrap=True, overflow="ellipsis", max_width=12)
+    table.add_column("text", no_wrap=True, overflow="ellipsis", ratio=1)
+    for name in ("works", "rows", "age", "took"):
         table.add_column(name, justify="right", no_wrap=True)
     for query in queries:
+        works = Text(f"{query.delivered}/{query.works}" if query.works else "")
+        if query.repeated:
+            works.append(f" +{query.repeated}", "yellow")
         table.add_row(
             query.query_id[:_QUERY_ID_SHOWN],
+            query.kind,
             Text(query.state, style=STATE_STYLES.get(query.state, "")),
-            ProgressBar(max(1, query.works), query.delivered, width=_BAR_WIDTH),
-            f"{query.delivered}/{query.works}",
-            Text(str(query.repeated), style="yellow" if query.repeated else "dim"),
+            *([Text(query.tenant)] if has_tenants else []),
+            Text(query.text),
+            works,
             f"{query.rows:,}",
-            "" if query.duration_s is None else f"{query.duration_s:.2f} s",
+            shown_age(query.age_s),
+            "" if query.duration_s is None else shown_duration(query.duration_s),
         )
     return table
+
+
+def _reasons(queries: Sequence[QueryReport]) -> Iterator[RenderableType]:
+    """Why queries did not end well, below the table: the whole width is there for it."""
+    for query in queries:
+        if query.error is not None:
+            _, message = query.error
+            cut = message if len(message) <= _MOST_OF_REASON else message[:_MOST_OF_REASON] + "…"
+            style = STATE_STYLES.get(query.state, "")
+            yield Text.assemble((f"{query.query_id[:_QUERY_ID_SHOWN]} {query.state}: ", style), cut)
+
+
+def shown_duration(duration_s: float) -> str:
+    """With three digits or so.
+
+    >>> shown_duration(0.0004), shown_duration(0.25), shown_duration(1.5), shown_duration(1234.5)
+    ('0.4 ms', '250 ms', '1.50 s', '1,234 s')
+    """
+    if duration_s < 1:
+        return f"{duration_s * 1000:.{1 if duration_s < 0.01 else 0}f} ms"
+    return f"{duration_s:,.2f} s" if duration_s < 100 else f"{duration_s:,.0f} s"
+
+
+def shown_age(age_s: float) -> str:
+    """A length of time in the largest unit that it has.
+
+    >>> shown_age(0.4), shown_age(59), shown_age(3600), shown_age(100_000)
+    ('0 s', '59 s', '1 h', '1 d')
+    """
+    for unit_s, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if age_s >= unit_s:
+            return f"{int(age_s // unit_s)} {unit}"
+    return f"{int(age_s)} s"
 
 
 def _in_order(name: str) -> list[tuple[int, str]]:

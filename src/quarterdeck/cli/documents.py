@@ -50,12 +50,18 @@ class CrewReport:
 @dataclass(frozen=True, slots=True)
 class QueryReport:
     query_id: str
+    kind: str
+    """`metrics`, `scan` or `search`."""
+    text: str
+    tenant: str
     state: str
     works: int
     delivered: int
     attempts: int
     by_worker: Mapping[str, int]
     rows: int
+    age_s: float
+    """Since it was asked."""
     duration_s: float | None
     """None while it runs."""
     error: tuple[str, str] | None
@@ -145,12 +151,16 @@ def _query(document: Document) -> QueryReport:
     duration_s, error = document["duration_s"], document["error"]
     return QueryReport(
         str(document["query_id"]),
+        str(document["kind"]),
+        str(document["text"]),
+        str(document["tenant"]),
         str(document["state"]),
         int(document["works"]),
         int(document["delivered"]),
         int(document["attempts"]),
         {str(name): int(number) for name, number in document["by_worker"].items()},
         int(document["rows"]),
+        float(document["age_s"]),
         None if duration_s is None else float(duration_s),
         None if error is None else (str(error["code"]), str(error["message"])),
     )

@@ -17,8 +17,8 @@ from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 
 _EVERY_S: Final = 1.0
 _QUERIES: Final = 5
-_OTHER_LINES: Final = 14
-"""What is on the screen beside the rows of workers, with five queries."""
+_OTHER_LINES: Final = 17
+"""What is on the screen beside the rows of workers, with five queries, and a reason or two of a failure."""
 
 
 def run(access: Access, *, watch: bool | None, as_json: bool) -> int:

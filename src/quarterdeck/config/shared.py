@@ -56,8 +56,9 @@ class ProcessSettings(BaseSettings):
     them while the server listens on loopback alone. For a proxy on the same machine that keeps the name it was asked
     for. A name that somebody else can make point here lets web pages reach this server."""
     http_origins: Texts = ()
-    """Web sites whose pages may use this server from a browser, each as `https://tools.example`. Pages of all others
-    are refused; a site on this list can do whatever its visitors may."""
+    """Web sites whose pages may use this server from a browser (CORS), each as `https://tools.example`. A star stands
+    for a part of a name or for any port, as in `https://*.tools.example`, and alone for every site. Pages of all others
+    are refused; a site on this list can do whatever its visitors may, and on loopback read what needs no token."""
     source_roots: Texts = ()
     """Folders and buckets below which callers may name files to scan or search. It binds all but the user who runs the
     process and asks over loopback without a proxy; a proxy is known by the headers it adds, such as `X-Forwarded-For`.

@@ -47,7 +47,8 @@ from quarterdeck.crew.process.lifecycle import (
 from quarterdeck.crew.process.memory_budget import MemoryBudget
 from quarterdeck.crew.process.memory_watch import MemoryWatch
 from quarterdeck.crew.process.room import http_limits
-from quarterdeck.crew.process.status import status_router
+from quarterdeck.crew.process.status import queries_router, status_router
+from quarterdeck.crew.query_log import QueryLog
 from quarterdeck.http.monitor import MonitorSources
 from quarterdeck.http.server import HttpServer
 from quarterdeck.metrics.api.parameters import MAX_STEPS
@@ -87,6 +88,8 @@ from quarterdeck.telemetry.metrics import (
     SearchMetrics,
     StoreMetrics,
 )
+from quarterdeck.web import fronts
+from quarterdeck.web.front import front_router
 
 _log = get_logger(__name__)
 
@@ -108,6 +111,7 @@ class Coordinator:
         self._metrics = CoordinatorMetrics(self._registry)
         self._summaries = Summaries(self._clock)
         self._timelines = Timelines(self._clock)
+        self._log = QueryLog(self._clock, self._summaries.find)
         self._stopping = False
         self._doors = Doors(guard, http_limits(settings))
         self._budget = DiskBudget(folder.folder("spool"), DiskLimits(settings.spool_limit_bytes))
@@ -152,6 +156,7 @@ class Coordinator:
             wait_limit_s=settings.wait_limit_s,
             at_once=settings.scans_at_once,
             timeout_s=settings.scan_timeout_s,
+            log=self._log,
         )
         self._recruiter_metrics = RecruiterMetrics(self._registry)
         self._recruiter = RecruiterService(self._clock, self._ids, RecruiterMeter(self._recruiter_metrics.wait))
@@ -165,6 +170,7 @@ class Coordinator:
             SearchMetrics(self._registry),
             authorize=guard.authorize,
             ssl=guard.client_context,
+            log=self._log,
         )
         self._memory = MemoryBudget(settings.memory_bytes)
         self._database = ThreadedDatabase(open_database(settings.database_url))
@@ -185,6 +191,7 @@ class Coordinator:
             self._timelines,
             _query_options(settings),
             self._memory,
+            self._log,
         )
 
     async def run(self, signals: StopSignals, forced_end: ForcedEnd) -> int:
@@ -285,14 +292,16 @@ class Coordinator:
         recruiting = RecruiterRoute(self._recruiter)
         roots = SourceRoots(settings.source_roots or (settings.lake_url,))
         routers = [
-            status_router(self._driver, self._summaries, self._clock, settings.coordinator_id),
+            front_router(fronts.COORDINATOR, self._missing),
+            status_router(self._driver, self._clock, settings.coordinator_id),
+            queries_router(self._log),
             scan_router(self._scans, roots),
             search_router(self._search.service, roots=roots),
             metrics_router(self._queries, series),
             stream_router(self._queries),
             tag_router(self._queries, series),
             text_router(self._queries),
-            prometheus_status_router(self._queries.options, self._missing),
+            prometheus_status_router(self._queries.options, self._missing, settings.memory_bytes),
             recruiter_router(self._recruiter, recruiting),
         ]
         address = (settings.http_host, settings.http_port)

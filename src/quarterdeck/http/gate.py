@@ -2,14 +2,16 @@
 
 1. The `Host` must be a name of this server. A page whose own name was made to point here (DNS rebinding) has another.
 2. A browser may ask on behalf of pages of this server and of sites on a list, and is told that those may see the
-   answer. Whatever another site's page makes it send is refused; for people, following a link to a page is fine.
-3. The token opens everything. Without it there are health and readiness, and on loopback what only reads.
+   answer (CORS). Whatever another site's page makes it send is refused; for people, following a link to a page is fine.
+3. The token opens everything. Without it there are health, readiness and pages that say nothing about this crew, and on
+   loopback what only reads.
 4. A body is JSON and says so. A page of another site can send text to anybody without being asked for permission, and
    cannot call it JSON.
 
 It knows no token and no routes: whether a header is good is asked of a callable, and what only reads is listed.
 """
 
+import re
 import socket
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -23,8 +25,11 @@ from quarterdeck.http.errors import Headers, send_error
 
 OPEN_PATHS: Final = frozenset({"/health", "/ready", "/-/healthy", "/-/ready"})
 """A prober has no token, and they tell nothing worth one."""
+_SAME_FOR_ALL: Final = frozenset({"/", "/docs"})
+"""Pages that are the same for every crew of a release. A browser cannot show a token before it has one of them: that
+is where a person gives it."""
 _FIGURES: Final = frozenset({"/metrics", "/monitor/scaling"})
-_PAGES: Final = frozenset({"/", "/docs", "/docs/oauth2-redirect", "/redoc", "/openapi.json", "/metrics"})
+_PAGES: Final = _SAME_FOR_ALL | {"/openapi.json", "/metrics"}
 """What a person may come to by a link."""
 
 _CALLER: Final = "quarterdeck.caller"
@@ -42,11 +47,15 @@ _WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _PASSED_ON: Final = frozenset({b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip", b"via"})
 """What proxies add. Whoever asks through one may be anywhere."""
 _PERMITS: Final = (
-    (b"access-control-allow-methods", b"GET, POST"),
-    (b"access-control-allow-headers", b"authorization, content-type, x-scope-orgid"),
+    (b"access-control-allow-methods", b"GET, POST, OPTIONS"),
+    (b"access-control-allow-headers", b"accept, authorization, content-type, origin, x-scope-orgid"),
     (b"access-control-max-age", b"600"),
 )
-"""What pages of a site on the list may send, besides what any page may."""
+"""What pages of a site on the list may send, besides what any page may: as Prometheus has it, and the tenant."""
+_ASKS_FOR_PRIVATE: Final = (b"access-control-request-private-network", b"true")
+_PERMITS_PRIVATE: Final = (b"access-control-allow-private-network", b"true")
+_SHOWS: Final = (b"access-control-expose-headers", b"date, retry-after, x-query-id")
+_VARIES: Final = (b"vary", b"origin")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +82,7 @@ class GateRules:
     names: frozenset[str] = frozenset()
     """Names of this server besides those that need no telling."""
     origins: frozenset[str] = frozenset()
-    """Sites whose pages may ask, such as `https://tools.example`."""
+    """Sites whose pages may ask, such as `https://tools.example`; see `Origins`."""
     reading_prefixes: tuple[str, ...] = ()
     """Where paths begin that only read, and take forms."""
 
@@ -81,10 +90,35 @@ class GateRules:
         return path in _FIGURES or path in _PAGES or path.startswith(self.reading_prefixes)
 
     def needs_token(self, path: str) -> bool:
-        if self.matches is None or path in OPEN_PATHS:
+        if self.matches is None or path in OPEN_PATHS or path in _SAME_FOR_ALL:
             return False
         reads_here = self.is_on_loopback and not self.reading_needs_token and self.is_reading(path)
         return not reads_here
+
+
+class Origins:
+    """Sites as they are listed. A star stands for some characters of a name or of a port, `https://*.example`, and
+    alone for every site."""
+
+    def __init__(self, listed: Iterable[str]) -> None:
+        """
+        >>> Origins(["https://*.example"]).allows("https://a.b.example"), Origins([]).allows("null")
+        (True, False)
+        """
+        plain = set(listed)
+        self._all = "*" in plain
+        self._plain = frozenset(plain)
+        patterns = [_pattern_of(one) for one in sorted(plain) if "*" in one]
+        self._pattern = re.compile("|".join(patterns)) if patterns else None
+
+    def __bool__(self) -> bool:
+        return bool(self._plain)
+
+    def allows(self, origin: str) -> bool:
+        named = origin.lower()
+        if self._all or named in self._plain:
+            return True
+        return self._pattern is not None and self._pattern.fullmatch(named) is not None
 
 
 class Gate:
@@ -93,17 +127,20 @@ class Gate:
         self._rules = rules
         self._on_rejected = on_rejected
         self._own_name = socket.gethostname().lower()
+        self._origins = Origins(rules.origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        if (listed := self._listed_origin(scope)) is not None:
+        listed = self._listed_origin(scope)
+        if self._origins and scope["type"] == "http":
             send = _telling(send, listed)
         refusal = self._judge(scope)
         if refusal is None:
             if listed is not None and _asks_for_permission(scope):
-                await send({"type": "http.response.start", "status": 204, "headers": list(_PERMITS)})
+                private = [_PERMITS_PRIVATE] if _ASKS_FOR_PRIVATE in scope["headers"] else []
+                await send({"type": "http.response.start", "status": 204, "headers": [*_PERMITS, *private]})
                 await send({"type": "http.response.body", "body": b""})
             else:
                 await self._app(scope, receive, send)
@@ -143,10 +180,10 @@ class Gate:
 
     def _listed_origin(self, scope: Scope) -> bytes | None:
         """The site whose page asks, if it is one of those that may."""
-        if scope["type"] != "http" or not self._rules.origins:
+        if scope["type"] != "http" or not self._origins:
             return None
         origins = [value for name, value in scope["headers"] if name == b"origin"]
-        is_listed = len(origins) == 1 and origins[0].decode("latin-1").lower() in self._rules.origins
+        is_listed = len(origins) == 1 and self._origins.allows(origins[0].decode("latin-1"))
         return origins[0] if is_listed else None
 
     def _judge_host(self, headers: Mapping[bytes, list[str]]) -> "_Refusal | None":
@@ -182,7 +219,7 @@ class Gate:
         origins, sites = headers.get(b"origin", []), headers.get(b"sec-fetch-site", [])
         if origins:
             host = next(iter(headers.get(b"host", [])), "").lower()
-            if all(origin.lower() in self._rules.origins or _authority(origin) == host for origin in origins):
+            if all(self._origins.allows(origin) or _authority(origin) == host for origin in origins):
                 return None
             shown = origins[0]
         elif sites and not set(sites) <= {"same-origin", "none"}:
@@ -234,13 +271,15 @@ def _asks_for_permission(scope: Scope) -> bool:
     )
 
 
-def _telling(send: Send, origin: bytes) -> Send:
-    """Tells the browser that pages of the site may see the answer, whatever it is."""
-    added = [
-        (b"access-control-allow-origin", origin),
-        (b"access-control-expose-headers", b"x-query-id"),
-        (b"vary", b"origin"),
-    ]
+def _pattern_of(listed: str) -> str:
+    name, port = (listed[:-2], ":[0-9]+") if listed.endswith(":*") else (listed, "")
+    return "[a-z0-9.-]+".join(map(re.escape, name.split("*"))) + port
+
+
+def _telling(send: Send, origin: bytes | None) -> Send:
+    """Tells the browser that pages of the site, if it is listed, may see the answer, whatever it is; and caches that
+    another site is told something else."""
+    added = [_VARIES] if origin is None else [(b"access-control-allow-origin", origin), _SHOWS, _VARIES]
 
     async def told(message: Message) -> None:
         if message["type"] == "http.response.start":

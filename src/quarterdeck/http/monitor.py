@@ -66,7 +66,6 @@ def monitor_router(sources: MonitorSources) -> APIRouter:
     routes = {"/health": health, "/ready": ready, "/metrics": metrics, "/monitor/scaling": scaling}
     for path, handler in routes.items():
         router.add_api_route(path, handler, methods=["GET"])
-        router.add_api_route(path, handler, methods=["HEAD"], include_in_schema=False)
     return router
 
 

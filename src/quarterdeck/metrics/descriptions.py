@@ -134,6 +134,16 @@ _PATHS: Final[Mapping[str, _Path]] = MappingProxyType(
         "/api/v1/alerts": _Path((), {"alerts": []}),
         "/api/v1/status/buildinfo": _Path((), {"version": "3.0.0", "revision": "quarterdeck-0.1.0"}),
         "/api/v1/status/flags": _Path((), {"query.lookback-delta": "5m", "query.timeout": "2m"}),
+        "/api/v1/status/runtimeinfo": _Path((), {"startTime": "2026-01-01T00:00:00Z", "GOMAXPROCS": 8}),
+        "/api/v1/status/config": _Path((), {"yaml": ""}),
+        "/api/v1/targets": _Path((), {"activeTargets": [], "droppedTargets": [], "droppedTargetCounts": {}}),
+        "/api/v1/targets/metadata": _Path((), []),
+        "/api/v1/scrape_pools": _Path((), {"scrapePools": []}),
+        "/api/v1/alertmanagers": _Path((), {"activeAlertmanagers": [], "droppedAlertmanagers": []}),
+        "/api/v1/parse_query": _Path(
+            (_QUERY,),
+            {"type": "unaryExpr", "op": "-", "expr": {"type": "numberLiteral", "val": "1"}},
+        ),
         "/api/v1/format_query": _Path((_QUERY,), "sum by (job) (rate(http_requests_total[5m]))"),
         "/api/v1/promql/validate": _Path(
             (Parameter("q", "The query; `query` and `exp` are other names for it.", "sum(up)", required=True),),

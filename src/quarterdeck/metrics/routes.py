@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 from quarterdeck import __version__
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.crew.artifacts.threads import in_thread
+from quarterdeck.crew.query_log import AskedQuery
 from quarterdeck.http.clientgone import ClientGoneError, run_while_connected
 from quarterdeck.metrics.api import parameters as pm
 from quarterdeck.metrics.api.compression import accepts_gzip, compressed
@@ -343,15 +344,16 @@ async def run_query(
     if conditions.timeout_ms is not None:
         limit_s = min(limit_s, max(0.0, conditions.timeout_ms / 1000))
 
-    async def run() -> tuple[Result, Mapping[str, object]]:
-        async with queries.opened(wanted) as running:
+    async def run(asked: AskedQuery) -> tuple[Result, Mapping[str, object]]:
+        async with queries.opened(wanted, asked) as running:
             on_begun(running.query_id)
             with span("query", query_id=running.query_id):
                 result = await queries.evaluated(running)
             queries.keep(running, result, held)
             return result, {"explain": explain_analyzed(running, queries.now_s())} if wanted.analyzed else {}
 
-    result, extra = await within(limit_s, run())
+    with queries.asked(wanted) as asked:
+        result, extra = await within(limit_s, run(asked))
     return limited(result, conditions.limit, TRUNCATED), extra
 
 
@@ -418,7 +420,12 @@ def listed(rows: Sequence[T], render: Callable[[T], bytes], limit: int, warnings
 
 def success(data: object) -> Response:
     """An answer that is known."""
-    return Response(json_bytes({"status": "success", "data": data}), media_type="application/json")
+    return told(json_bytes(data))
+
+
+def told(data: bytes) -> Response:
+    """The same, of which JSON has been made."""
+    return Response(b'{"status":"success","data":' + data + b"}", media_type="application/json")
 
 
 def error_response(error: QuarterdeckError) -> Response:

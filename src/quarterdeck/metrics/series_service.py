@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Final
 
 from quarterdeck.core.ids import LeafId, QueryId, WorkId
 from quarterdeck.core.workcoord.model import WorkKey, WorkKind, WorkSpec
@@ -12,16 +13,22 @@ from quarterdeck.crew.artifacts.threads import in_thread
 from quarterdeck.crew.coordinator import CoordinatorDriver
 from quarterdeck.crew.harvest import Harvest, Window
 from quarterdeck.crew.process.clocks import RandomIds
+from quarterdeck.crew.query_log import AskedQuery, QueryKind
 from quarterdeck.metrics.model import DEFAULT_TENANT
 from quarterdeck.metrics.planning import Selection, divide
 from quarterdeck.metrics.promql.errors import LimitExceeded
 from quarterdeck.metrics.promql.labels import METRIC_NAME, Labels
 from quarterdeck.metrics.promql.limits import LISTED_BYTES
 from quarterdeck.metrics.promql.syntax.ast import Matcher
+from quarterdeck.metrics.promql.syntax.quoting import quote
 from quarterdeck.metrics.service import MetricsService
 from quarterdeck.metrics.tasks import SeriesTask, encode_task
 from quarterdeck.metrics.transfer.series_list import SeriesList, read_series
 from quarterdeck.metrics.universe import Universe, index_of
+
+_SHOWN: Final = 8
+"""Selectors of a request, and matchers of each, that people see."""
+_SHOWN_CHARACTERS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +88,16 @@ class SeriesService:
 
     async def series(self, request: SeriesRequest, held: ExitStack) -> FoundSeries:
         """All that match, by works for the crew."""
-        options = self._queries.options
+        query_id = self._ids.query_id()
+        with self._queries.log.asked(query_id, QueryKind.METRICS, _shown(request), request.tenant) as asked:
+            return await self._series(request, held, asked)
+
+    async def _series(self, request: SeriesRequest, held: ExitStack, asked: AskedQuery) -> FoundSeries:
+        options, query_id = self._queries.options, asked.query_id
         async with self._queries.admission.admitted(options.timeout_s):
+            asked.begin()
             universe = await self._queries.catalog.universe(request.tenant)
             # In a thread: it takes a moment for each segment and each selector.
-            query_id = self._ids.query_id()
             specs = await self._queries.in_thread(lambda: self._specs(query_id, universe, request))
             if not specs:
                 return FoundSeries(())
@@ -134,6 +146,22 @@ class SeriesService:
                 )
             )
         return specs
+
+
+def _shown(request: SeriesRequest) -> str:
+    """For people: the beginning of what may be very long.
+
+    >>> from quarterdeck.metrics.promql.syntax.ast import MatchOp
+    >>> _shown(SeriesRequest(((Matcher("job", MatchOp.EQUAL, "api"),),), 0, 0))
+    'series {job="api"}'
+    """
+    shown: list[str] = []
+    for matchers in request.selectors[:_SHOWN]:
+        told = (
+            f"{one.name[:_SHOWN_CHARACTERS]}{one.op}{quote(one.value[:_SHOWN_CHARACTERS])}" for one in matchers[:_SHOWN]
+        )
+        shown.append(f"{{{','.join(told)}{',…' if len(matchers) > _SHOWN else ''}}}")
+    return f"series {', '.join(shown)}{', …' if len(request.selectors) > _SHOWN else ''}"
 
 
 def _known_names(universe: Universe, request: SeriesRequest) -> set[str]:

@@ -34,6 +34,7 @@ from quarterdeck.crew.observers.timelines import Timeline, Timelines
 from quarterdeck.crew.ports import Clock
 from quarterdeck.crew.process.clocks import RandomIds
 from quarterdeck.crew.process.memory_budget import FREE_BYTES, MemoryBudget
+from quarterdeck.crew.query_log import AskedQuery, QueryKind, QueryLog
 from quarterdeck.metrics.catalog import Catalog
 from quarterdeck.metrics.memory_share import MemoryShare
 from quarterdeck.metrics.model import DEFAULT_TENANT
@@ -247,9 +248,12 @@ class MetricsService:
         timelines: Timelines,
         options: QueryOptions,
         budget: MemoryBudget | None = None,
+        log: QueryLog | None = None,
     ) -> None:
-        """`budget` is the memory that all queries share; without it each has its own limit only."""
+        """`budget` is the memory that all queries share; without it each has its own limit only. `log` remembers the
+        queries of the process."""
         self.options: Final = options
+        self.log: Final = log or QueryLog(clock)
         self.budget: Final = budget or MemoryBudget()
         self.catalog: Final = catalog
         self.admission: Final = Admission(options.at_once, clock)
@@ -302,9 +306,14 @@ class MetricsService:
         """Does what takes a moment for each segment: at once where they are few, else in a thread."""
         return function() if len(universe.segments) <= _FEW_SEGMENTS else await self.in_thread(function)
 
+    def asked(self, request: QueryRequest) -> AskedQuery:
+        """A query that is to be opened: people see it from now on."""
+        return self.log.asked(self._ids.query_id(), QueryKind.METRICS, request.text, request.tenant)
+
     @asynccontextmanager
-    async def opened(self, request: QueryRequest) -> AsyncGenerator[RunningQuery]:
-        """Runs all works of a query; it can be evaluated within the block. Leaving it cancels what is left."""
+    async def opened(self, request: QueryRequest, asked: AskedQuery | None = None) -> AsyncGenerator[RunningQuery]:
+        """Runs all works of a query; it can be evaluated within the block. Leaving it cancels what is left. `asked` is
+        what people see of it."""
         if self._closed:
             raise QuarterdeckError(
                 ErrorCode.UNAVAILABLE,
@@ -317,10 +326,13 @@ class MetricsService:
             weighed = await self._weighed(request) if self.admission.is_full else None
             line = self.admission if weighed is None else self.light_admission
             queued_s = await stack.enter_async_context(line.admitted(self.options.timeout_s))
+            if asked is not None:
+                asked.begin()
             await self.warmed.wait()
             planning_s = self._clock.now()
             plan = await self._plan(request) if weighed is None else weighed.plan
-            running = RunningQuery(self._ids.query_id(), request, plan, began_s)
+            query_id = self._ids.query_id() if asked is None else asked.query_id
+            running = RunningQuery(query_id, request, plan, began_s)
             running.phases.queued_s = queued_s
             stack.callback(running.let_go)
             stack.callback(running.stopped.set)

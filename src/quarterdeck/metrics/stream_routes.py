@@ -13,6 +13,7 @@ from fastapi import APIRouter, Request, Response
 from starlette.types import Receive, Scope, Send
 
 from quarterdeck.core.errors import QuarterdeckError
+from quarterdeck.crew.query_log import AskedQuery
 from quarterdeck.http.sse import EventStream, event_stream
 from quarterdeck.metrics.api import parameters as pm
 from quarterdeck.metrics.api import sse
@@ -58,7 +59,11 @@ def stream_router(queries: MetricsService, heartbeat_s: float = sse.HEARTBEAT_S)
             conditions.partial is pm.Partial.ALLOW,
             conditions.explain is pm.Explain.ANALYZE,
         )
-        await _check(queries, wanted)
+        try:
+            await _check(queries, wanted)
+        except QuarterdeckError as error:
+            queries.asked(wanted).end(error)
+            raise
         return StreamResponse(queries, wanted, asked.summary, conditions.timeout_ms, heartbeat_s, request)
 
     router.add_api_route(_PATH, in_prometheus_form(stream), methods=["POST"], **described(PREFIX + _PATH, "POST"))
@@ -95,17 +100,18 @@ class StreamResponse(WatchedResponse):
     async def run(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - like its siblings
         async with event_stream(send, sse.HEARTBEAT, self._heartbeat_s) as stream:
             try:
-                end = await self._in_time(stream)
+                with self._queries.asked(self._wanted) as asked:
+                    end = await self._in_time(stream, asked)
             except QuarterdeckError as error:
                 end = sse.done(error_answer(error))
             await stream.send(end)
 
-    async def _in_time(self, stream: EventStream) -> bytes:
+    async def _in_time(self, stream: EventStream, asked: AskedQuery) -> bytes:
         """Sends all results, and gives the last frame. The client's reading is part of the time: a place in line and
         the results of all works are held for it."""
         limit = asyncio.timeout(self._limit_s)
         try:
-            async with limit, self._queries.opened(self._wanted) as running:
+            async with limit, self._queries.opened(self._wanted, asked) as running:
                 with span("query", query_id=running.query_id):
                     await self._send_results(running, stream)
                     warnings, infos = await self._queries.in_thread(running.notes, running.stopped)

@@ -1,4 +1,5 @@
-"""What can be said about a query without running it: whether it is one, of which leaves, and how it is written."""
+"""What can be said about a query without running it: whether it is one, of which leaves, how it is written, and the
+tree that it is."""
 
 from typing import Final
 
@@ -8,13 +9,18 @@ from quarterdeck.core.carets import line_and_column
 from quarterdeck.core.errors import QuarterdeckError
 from quarterdeck.metrics.api.errors import BadRequest, error_answer
 from quarterdeck.metrics.api.form import first
+from quarterdeck.metrics.api.json_text import json_bytes
+from quarterdeck.metrics.api.tree import tree_document
 from quarterdeck.metrics.descriptions import described
 from quarterdeck.metrics.promql.errors import ParseError
 from quarterdeck.metrics.promql.plan.explain import explain_leaf
 from quarterdeck.metrics.promql.plan.pipeline import plan_query
+from quarterdeck.metrics.promql.plan.rules.check_types import check_types
+from quarterdeck.metrics.promql.syntax.ast import Expr
 from quarterdeck.metrics.promql.syntax.parser import parse
+from quarterdeck.metrics.promql.syntax.pretty import pretty
 from quarterdeck.metrics.promql.syntax.printer import show
-from quarterdeck.metrics.routes import PREFIX, in_prometheus_form, read_form, success
+from quarterdeck.metrics.routes import PREFIX, in_prometheus_form, read_form, success, told
 from quarterdeck.metrics.service import MetricsService
 from quarterdeck.metrics.tag_routes import read_members
 
@@ -24,7 +30,7 @@ _NAMES: Final = ("q", "query", "exp")
 
 
 def text_router(queries: MetricsService) -> APIRouter:
-    """Both paths."""
+    """All three paths."""
     router = APIRouter(prefix=PREFIX, tags=["metrics"], default_response_class=Response)
     subquery_step_ms = queries.options.default_subquery_step_ms
 
@@ -37,15 +43,34 @@ def text_router(queries: MetricsService) -> APIRouter:
         return success(await queries.in_thread(lambda: validated(text, subquery_step_ms)))
 
     async def format_query(request: Request) -> Response:
-        """The query in the one way of writing it."""
+        """The query in the one way of writing it; a long one on several lines."""
         text = first(await read_form(request), "query")
-        return success(await queries.in_thread(lambda: show(parse(text))))
+        return success(await queries.in_thread(lambda: pretty(checked(text))))
 
-    for path, handler in (("/promql/validate", validate), ("/format_query", format_query)):
+    async def parse_query(request: Request) -> Response:
+        """The tree of a query, as Prometheus tells it."""
+        text = first(await read_form(request), "query")
+        return told(await queries.in_thread(lambda: json_bytes(tree_document(checked(text)))))
+
+    handlers = {"/promql/validate": validate, "/format_query": format_query, "/parse_query": parse_query}
+    for path, handler in handlers.items():
         for method in _METHODS:
             extra = described(router.prefix + path, method)
             router.add_api_route(path, in_prometheus_form(handler), methods=[method], **extra)
     return router
+
+
+def checked(text: str) -> Expr:
+    """The tree of a query that makes sense: whatever Prometheus calls an error of parsing is raised.
+
+    >>> checked("rate(up)")
+    Traceback (most recent call last):
+    ...
+    quarterdeck.metrics.promql.errors.ParseError: the query was not understood: ...
+    """
+    tree = parse(text)
+    check_types(tree, text)
+    return tree
 
 
 def validated(text: str, subquery_step_ms: int) -> dict[str, object]:

@@ -16,6 +16,8 @@ from quarterdeck.crew.process.doors import Doors
 from quarterdeck.crew.process.guard import Guard
 from quarterdeck.crew.process.lifecycle import EXIT_HURRIED, ForcedEnd, StopSignals, end_task, settle_memory
 from quarterdeck.crew.process.room import http_limits
+from quarterdeck.crew.process.status import queries_router
+from quarterdeck.crew.query_log import QueryLog
 from quarterdeck.http.monitor import MonitorSources
 from quarterdeck.http.server import HttpServer
 from quarterdeck.recruiter.metering import RecruiterMeter, measured, scaling
@@ -35,6 +37,8 @@ from quarterdeck.telemetry.metrics import (
     StoreMetrics,
     register_process,
 )
+from quarterdeck.web import fronts
+from quarterdeck.web.front import front_router
 
 _log = get_logger(__name__)
 
@@ -55,6 +59,7 @@ class Recruiter:
         self._objects = ObjectStores(S3Options(**settings.s3.options()), timeout_s=settings.store_timeout_s)
         self._store_metrics = StoreMetrics(self._registry)
         clock, ids = MonotonicClock(), RandomIds()
+        self._log = QueryLog(clock)
         self._recruiter = RecruiterService(clock, ids, RecruiterMeter(self._metrics.wait))
         self._search = SearchRoot(
             settings,
@@ -66,6 +71,7 @@ class Recruiter:
             SearchMetrics(self._registry),
             authorize=guard.authorize,
             ssl=guard.client_context,
+            log=self._log,
         )
         self._stopping = False
 
@@ -119,7 +125,12 @@ class Recruiter:
         )
         route = RecruiterRoute(self._recruiter)
         roots = SourceRoots(self._settings.source_roots)
-        routers = [recruiter_router(self._recruiter, route), search_router(self._search.service, roots=roots)]
+        routers = [
+            front_router(fronts.RECRUITER, self._missing),
+            recruiter_router(self._recruiter, route),
+            search_router(self._search.service, roots=roots),
+            queries_router(self._log),
+        ]
         address = (self._settings.http_host, self._settings.http_port)
         return await self._doors.open_http(
             stack, address, "Quarterdeck recruiter", sources, routers=routers, raw=route.by_path()

@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
 from quarterdeck.crew.artifacts.threads import in_thread
+from quarterdeck.crew.query_log import AskedQuery
 from quarterdeck.http.bounded_body import BoundedBody, FieldName, Path, StopsAtFirst
 from quarterdeck.http.clientgone import ClientGoneError, run_while_connected
 from quarterdeck.http.gate import caller_of
@@ -137,19 +138,28 @@ class ScanResponse(Response):
         self._service.open_answers += 1
         try:
             with suppress(ClientGoneError):  # the query was canceled with it, and there is nobody to tell
-                await run_while_connected(receive, self._run(send))
+                await run_while_connected(receive, self._remembered(send))
         finally:
             self._service.open_answers -= 1
 
-    async def _run(self, send: Send) -> None:
+    async def _remembered(self, send: Send) -> None:
+        with self._service.asked(self._wanted, self._tenant) as asked:
+            await self._run(send, asked)
+
+    async def _run(self, send: Send, asked: AskedQuery) -> None:
         """In its turn, and for as long as it may take; looking for files and waiting count too."""
         allowed_s = self._service.allowed_s(self._timeout_s)
         limit, plan = asyncio.timeout(allowed_s), None
         try:
             async with self._service.admission.admitted(allowed_s) as waited_s, limit:
                 limit.reschedule(asyncio.get_running_loop().time() + allowed_s - waited_s)
+                asked.begin()
                 plan = await self._service.plan(
-                    self._wanted, tenant=self._tenant, files_per_work=self._files_per_work, border=self._border
+                    self._wanted,
+                    tenant=self._tenant,
+                    files_per_work=self._files_per_work,
+                    border=self._border,
+                    query_id=asked.query_id,
                 )
                 with span("query", query_id=plan.query_id):
                     await self._stream(plan, send)

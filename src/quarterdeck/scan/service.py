@@ -18,6 +18,7 @@ from quarterdeck.crew.coordinator import CoordinatorDriver
 from quarterdeck.crew.harvest import Harvest, Window
 from quarterdeck.crew.ports import Clock
 from quarterdeck.crew.process.clocks import RandomIds
+from quarterdeck.crew.query_log import AskedQuery, QueryKind, QueryLog
 from quarterdeck.http.gate import Caller
 from quarterdeck.scan.model import ScanRequest, encode_task
 from quarterdeck.stores.objects import ObjectRef, ObjectStores
@@ -71,9 +72,11 @@ class ScanService:
         wait_limit_s: float,
         at_once: int,
         timeout_s: float,
+        log: QueryLog | None = None,
     ) -> None:
         """`at_once` scans run at a time, the others wait in line; none takes longer than `timeout_s`, waiting among
-        it."""
+        it. `log` remembers the queries of the process."""
+        self.log: Final = log or QueryLog(clock)
         self.admission: Final = Admission(
             at_once, clock, what="scan", setting="scans_at_once", waiting_at_most=_WAITING_FOR_EACH * at_once
         )
@@ -95,6 +98,10 @@ class ScanService:
         """How long a scan may take whose client wants to wait so long, or does not say."""
         return self._timeout_s if wanted_s is None else min(wanted_s, self._timeout_s)
 
+    def asked(self, request: ScanRequest, tenant: str) -> AskedQuery:
+        """A scan that is to be planned: people see it from now on."""
+        return self.log.asked(self._ids.query_id(), QueryKind.SCAN, request.sql, tenant)
+
     async def insist_within(self, roots: SourceRoots, caller: Caller, sources: Sequence[str]) -> Border | None:
         """Raises for sources that the caller may not name; the border for what is found below them."""
         return await roots.insist_for(caller, sources, self._objects)
@@ -106,6 +113,7 @@ class ScanService:
         tenant: str,
         files_per_work: int | None = None,
         border: Border | None = None,
+        query_id: QueryId | None = None,
     ) -> ScanPlan:
         """Finds the files and divides them. A source that finds nothing is an error that names it."""
         self._insist_open()
@@ -114,7 +122,8 @@ class ScanService:
             for file in await self._objects.find(source, border):
                 found[file.url] = file
         groups = tuple(_grouped(list(found.values()), files_per_work)) if request.sources else ((),)
-        return ScanPlan(self._ids.query_id(), request, groups, self._driver.crew_of(tenant, WorkKind.SEARCH))
+        crew = self._driver.crew_of(tenant, WorkKind.SEARCH)
+        return ScanPlan(query_id or self._ids.query_id(), request, groups, crew)
 
     def harvest(self, plan: ScanPlan) -> Harvest[FetchedArtifact]:
         """Begins it. Leaving the harvest cancels what is left."""

@@ -1,9 +1,10 @@
 """What of a value may be shown in a log, and how when the value itself objects.
 
-Secrets go by names: what is logged under the name of one is replaced, however deep it lies. A secret inside a text,
-such as a URL with a password, is for whoever logs it to leave out.
+Secrets go by names: what is logged under the name of one is replaced, however deep it lies. Of a text that a person
+wrote, such as a query, `masked_text` finds the names within; it is for whoever shows such a text to call it.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Final, TypeVar, cast
 
@@ -55,3 +56,50 @@ def as_text(value: object) -> str:
         return shown if isinstance(shown, str) else repr(shown)
     except Exception as error:  # noqa: BLE001 - a value may do anything when it is looked at, and a log must not fail
         return f"<{type(value).__name__} that cannot be shown: {type(error).__name__}>"
+
+
+_NAMES: Final = "|".join(SECRETS).replace("_", "[_-]")
+_VALUE_OF_SECRET: Final = re.compile(
+    rf"""(?<![A-Za-z0-9])({_NAMES})(["']?\s{{0,9}}(?:!=|=~|!~|==|=>|:=|[=:~])\s{{0,9}})"""
+    r"""(?:(?:Bearer|Basic)\s{1,9})?(?:'[^']*'?|"[^"]*"?|[^\s,;&'")}\]]+)""",
+    re.IGNORECASE,
+)
+"""A name of a secret, alone or as the end of another, something that gives it a value, and the value."""
+_USER_IN_URL: Final = re.compile(r"""(?<=://)[^\s/?#@'"]{1,200}@""")
+
+
+def masked_text(text: str) -> str:
+    """A text with the values of secrets replaced, where their names stand before them or they are in a URL.
+
+    >>> masked_text("scan 's3://key:hush@bucket/x', s3_secret_access_key='hush', 'session-token': hush")
+    "scan 's3://***@bucket/x', s3_secret_access_key=***, 'session-token': ***"
+    """
+    return _USER_IN_URL.sub(f"{MASK}@", _VALUE_OF_SECRET.sub(rf"\1\2{MASK}", text))
+
+
+def printable(text: str) -> str:
+    r"""A text in which nothing moves a cursor, turns the direction of writing or breaks a line.
+
+    >>> printable("a\r\n b\x1b[2J\u202e\udcff")
+    'a b\\x1b[2J\\u202e\\udcff'
+    """
+    if text.isprintable():
+        return text
+    return _SPACES.sub(" ", text).translate(_ESCAPES)
+
+
+class _Escapes(dict[int, str]):
+    """What stands for each character, worked out once: a text may be full of the worst ones. Of so many at the most:
+    there are a million."""
+
+    def __missing__(self, code: int) -> str:
+        one = chr(code)
+        shown = one if one.isprintable() else one.encode("unicode_escape").decode()
+        if len(self) < _MOST_ESCAPES:
+            self[code] = shown
+        return shown
+
+
+_MOST_ESCAPES: Final = 4096
+_ESCAPES: Final = _Escapes()
+_SPACES: Final = re.compile(r"[ \t\r\n\f\v]+")

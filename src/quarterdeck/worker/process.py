@@ -46,6 +46,8 @@ from quarterdeck.stores.data_folder import DataFolder
 from quarterdeck.telemetry.exposition import form_of, render
 from quarterdeck.telemetry.logs import get_logger
 from quarterdeck.telemetry.metrics import StoreMetrics, WorkerFigures, WorkerMetrics
+from quarterdeck.web import fronts
+from quarterdeck.web.front import front_router
 from quarterdeck.worker.kinds import Kinds, all_kinds
 from quarterdeck.worker.storage import Storage
 
@@ -190,7 +192,9 @@ class Worker:
             scaling=self._scaling,
         )
         address = (settings.http_host, settings.http_port)
-        routers = [] if self._recruitment is None else [self._recruitment.router]
+        routers = [front_router(fronts.WORKER, self._missing)]
+        if self._recruitment is not None:
+            routers.append(self._recruitment.router)
         await self._doors.open_http(
             stack, address, "Quarterdeck worker", sources, routers=routers, raw={PATH_PREFIX: self._route}
         )

@@ -95,7 +95,16 @@ def test_with_a_token_only_the_probes_are_open() -> None:
     for path in ("/health", "/ready"):
         assert get(app, path).status == 200
     assert rejected == []
-    closed = ("/v1/thing", "/files/a", "/metrics", "/monitor/scaling", "/openapi.json", "/docs", "/nothing", "/health/")
+    closed = (
+        "/v1/thing",
+        "/files/a",
+        "/metrics",
+        "/monitor/scaling",
+        "/openapi.json",
+        "/redoc",
+        "/nothing",
+        "/health/",
+    )
     for path in closed:
         assert get(app, path).status == 401
         assert get(app, path, authorization="Bearer another-horse-battery").status == 401

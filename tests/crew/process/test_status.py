@@ -12,7 +12,8 @@ from quarterdeck.core.workcoord.messages import AssignWork, DiskReported, DrainR
 from quarterdeck.core.workcoord.model import DiskUse
 from quarterdeck.crew.coordinator import CoordinatorDriver
 from quarterdeck.crew.observers.summaries import Summaries
-from quarterdeck.crew.process.status import status_router
+from quarterdeck.crew.process.status import queries_router, status_router
+from quarterdeck.crew.query_log import QueryKind, QueryLog
 from quarterdeck.http.errors import add_error_handlers
 from tests.crew.played import CountedIds, LoopClock, PlayedFetcher, PlayedLink, leaf, played, register_with, settle
 from tests.http.asked import Answer, ask
@@ -29,7 +30,9 @@ class Shore:
             self.machine, clock=clock, ids=CountedIds(), fetcher=PlayedFetcher(), observer=summaries
         )
         self.app = FastAPI()
-        self.app.include_router(status_router(self.driver, summaries, clock, "c0"))
+        self.log = QueryLog(clock, summaries.find)
+        self.app.include_router(status_router(self.driver, clock, "c0"))
+        self.app.include_router(queries_router(self.log))
         add_error_handlers(self.app)
 
     async def get(self, path: str) -> Answer:
@@ -121,8 +124,9 @@ async def test_to_drain_a_worker_that_is_not_there_is_an_error_that_says_where_t
 @played
 async def test_queries_are_shown_while_they_run_and_after() -> None:
     async with shore_with_worker() as (shore, link):
-        ended = shore.driver.open_query(QueryId("ended"), None)
-        ended.seal()
+        with shore.log.asked(QueryId("ended"), QueryKind.SCAN, "select 1", "default"):
+            shore.driver.open_query(QueryId("ended"), None).seal()
+        shore.log.asked(QueryId("running"), QueryKind.METRICS, "up", "acme").begin()
         running = shore.driver.open_query(QueryId("running"), None)
         running.submit(leaf("a", QueryId("running")))
         assignment: AssignWork = await link.hear_a(AssignWork)
@@ -133,8 +137,37 @@ async def test_queries_are_shown_while_they_run_and_after() -> None:
         ("running", "running"),
         ("ended", "succeeded"),
     ]
-    assert one.json == all_of_them.json[0]
+    assert {**one.json, "age_s": 0} == {**all_of_them.json[0], "age_s": 0}
     assert (one.json["works"], one.json["attempts"], one.json["delivered"]) == (1, 1, 0)
+    assert [(each["kind"], each["text"], each["tenant"]) for each in all_of_them.json] == [
+        ("metrics", "up", "acme"),
+        ("scan", "select 1", "default"),
+    ]
+
+
+@played
+async def test_a_tenant_sees_its_own_queries_and_whoever_names_none_sees_all() -> None:
+    shore = Shore()
+    for tenant in ("acme", "default"):
+        shore.log.asked(QueryId(tenant), QueryKind.SEARCH, "error", tenant).end(None)
+
+    async def seen(**headers: str) -> list[str]:
+        return [each["query_id"] for each in (await ask(shore.app, "/v1/queries", **headers)).json]
+
+    assert await seen() == ["default", "acme"]
+    assert await seen(x_scope_orgid="acme") == ["acme"]
+    assert (await ask(shore.app, "/v1/queries/acme", x_scope_orgid="acme")).status == 200
+    assert (await ask(shore.app, "/v1/queries/acme", x_scope_orgid="default")).status == 404
+
+
+@played
+async def test_no_more_queries_are_told_than_are_asked_for() -> None:
+    shore = Shore()
+    for number in range(120):
+        shore.log.asked(QueryId(str(number)), QueryKind.SCAN, "select 1", "default").end(None)
+    assert len((await shore.get("/v1/queries")).json) == 100
+    assert [each["query_id"] for each in (await shore.get("/v1/queries?limit=2")).json] == ["119", "118"]
+    assert (await shore.get("/v1/queries?limit=1001")).status == 400
 
 
 @played

@@ -61,8 +61,8 @@ def test_a_body_that_is_no_form_is_not_read(asker: Asker) -> None:
 
 
 def test_a_path_that_is_not_there_and_a_method_that_does_not_work_say_so(asker: Asker) -> None:
-    missing = asker.get("/api/v1/targets")
-    assert (missing.status, missing.json["error"]["what"]) == (404, "there is nothing at /api/v1/targets")
+    missing = asker.get("/api/v1/nothing")
+    assert (missing.status, missing.json["error"]["what"]) == (404, "there is nothing at /api/v1/nothing")
     assert asker.get("/api/v1/label//values").status == 404
     assert asker.ask("DELETE", "/api/v1/query", b"", {}).status == 405
     assert asker.post("/api/v1/metadata", {}).status == 405

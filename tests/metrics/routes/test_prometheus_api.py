@@ -2,13 +2,15 @@
 
 import json
 import subprocess
+from datetime import datetime
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 
 from checks.peers import PROMETHEUS, PeerMissingError, fetch
 from tests.metrics.routes.asking import Asker
-from tests.metrics.routes.samples import END_S, START_S, STEPS
+from tests.metrics.routes.samples import END_S, HEAVY, START_S, STEPS
 
 pytestmark = pytest.mark.xdist_group("metrics-routes")
 
@@ -32,6 +34,37 @@ def test_grafana_can_save_and_test(asker: Asker) -> None:
 @pytest.mark.parametrize("path, data", [("rules", {"groups": []}), ("alerts", {"alerts": []})])
 def test_there_are_no_rules_and_no_alerts(asker: Asker, path: str, data: object) -> None:
     assert asker.get(f"/api/v1/{path}").data == data
+
+
+@pytest.mark.parametrize(
+    "path, data",
+    [
+        ("targets", {"activeTargets": [], "droppedTargets": [], "droppedTargetCounts": {}}),
+        ("targets?state=active&scrapePool=x", {"activeTargets": [], "droppedTargets": [], "droppedTargetCounts": {}}),
+        ("targets/metadata?match_target={job%3D%22a%22}&limit=-1", []),
+        ("scrape_pools", {"scrapePools": []}),
+        ("alertmanagers", {"activeAlertmanagers": [], "droppedAlertmanagers": []}),
+        ("status/config", {"yaml": ""}),
+    ],
+)
+def test_nothing_is_scraped_and_nobody_is_alerted_and_who_asks_is_told_so(
+    asker: Asker, path: str, data: object
+) -> None:
+    assert asker.get(f"/api/v1/{path}").data == data
+
+
+def test_a_limit_of_metadata_is_a_number(asker: Asker) -> None:
+    told = 'invalid parameter "limit": limit must be a number'
+    assert asker.get("/api/v1/targets/metadata?limit=x").error == (400, "bad_data", told)
+
+
+def test_the_server_tells_since_when_it_runs_and_not_in_which_folder(asker: Asker) -> None:
+    told = asker.get("/api/v1/status/runtimeinfo").data
+    began, now = (datetime.fromisoformat(told[name]) for name in ("startTime", "serverTime"))
+    assert began <= now
+    assert told["CWD"] == ""
+    assert told["GOMAXPROCS"] >= 1
+    assert told["GOMEMLIMIT"] > 0
 
 
 def test_there_are_no_exemplars_however_they_are_asked_for(asker: Asker) -> None:
@@ -209,3 +242,43 @@ def test_the_longest_range_that_prometheus_allows_is_answered(asker: Asker) -> N
     asked = {"query": "memory_bytes{job='api'}", "start": START_S, "step": 1}
     (series,) = asker.get("/api/v1/query_range", asked | {"end": START_S + 11_000}).data["result"]
     assert len(series["values"]) == 15 * (STEPS - 1) + 300
+
+
+def test_people_see_what_was_asked_for_whom_and_why_it_failed(asker: Asker) -> None:
+    def told(text: str) -> dict[str, Any]:
+        return next(one for one in asker.door.get("/v1/queries?limit=1000") if one["text"] == text)
+
+    asker.get("/api/v1/query", {"query": "sum(nobody_has_it) + 1"}, x_scope_orgid="acme")
+    seen = told("sum(nobody_has_it) + 1")
+    assert (seen["kind"], seen["tenant"], seen["state"], seen["error"]) == ("metrics", "acme", "succeeded", None)
+    answer = asker.post("/api/v1/query_range", RANGE)
+    assert told(SUM)["query_id"] == answer.headers["x-query-id"]
+    assert told(SUM)["works"] == told(SUM)["delivered"] > 0
+    asker.get("/api/v1/query", {"query": "sum(nobody("})
+    assert told("sum(nobody(")["state"] == "failed"
+    assert "parse error" in told("sum(nobody(")["error"]["message"]
+    query = "http_requests_total / on (job) http_requests_total"
+    asker.get("/api/v1/query", {"query": query, "time": END_S})
+    assert "found duplicate series" in told(query)["error"]["message"]
+    asker.post("/api/v1/query", {"query": HEAVY, "time": END_S, "timeout": "1ms"})
+    assert told(HEAVY)["error"]["code"] == "deadline_exceeded"
+    asker.post_json(
+        "/api/v1/metrics/query", {"q": "memory_bytes + memory_bytes", "s": END_S * 1000 - 60_000, "e": END_S * 1000}
+    )
+    assert told("memory_bytes + memory_bytes")["state"] == "succeeded"
+    asker.post_json("/api/v1/metrics/query", {"q": "rate(memory_bytes)"})
+    assert told("rate(memory_bytes)")["state"] == "failed"
+    asker.get("/api/v1/series", {"match[]": 'memory_bytes{job="api"}'})
+    assert told('series {job="api",__name__="memory_bytes"}')["works"] > 0
+
+
+def test_a_site_on_no_list_sees_nothing_of_a_stream_or_an_error(asker: Asker) -> None:
+    for path in ("/api/v1/query?query=1", "/api/v1/query?query=sum("):
+        answer = asker.get(path, origin="https://evil.example")
+        assert (answer.status, "access-control-allow-origin" in answer.headers) == (403, False)
+
+
+@pytest.mark.parametrize("path", ["/", "/docs", "/api/v1/query?query=1", "/api/v1/labels", "/openapi.json"])
+def test_what_can_be_got_has_a_head(asker: Asker, path: str) -> None:
+    head = asker.ask("HEAD", path, b"", {})
+    assert (head.status, head.body) == (200, b"")

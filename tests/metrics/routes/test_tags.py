@@ -108,3 +108,26 @@ def test_a_query_is_formatted(asker: Asker) -> None:
     asked = {"query": "sum(rate(a{b='c'}[300]))by(job)"}
     assert asker.get("/api/v1/format_query", asked).data == 'sum by (job) (rate(a{b="c"}[5m]))'
     assert asker.post("/api/v1/format_query", asked).data == 'sum by (job) (rate(a{b="c"}[5m]))'
+
+
+def test_a_long_query_is_formatted_over_several_lines(asker: Asker) -> None:
+    name = "a_name_that_is_so_long_that_two_of_them_do_not_fit_into_a_line"
+    shown = f"sum by (job) (\n    {name}\n  +\n    {name}\n)"
+    assert asker.get("/api/v1/format_query", {"query": f"sum by(job)({name}+{name})"}).data == shown
+
+
+def test_a_query_is_told_as_a_tree(asker: Asker) -> None:
+    asked = {"query": "-(1)"}
+    told = {"type": "parenExpr", "expr": {"type": "numberLiteral", "val": "1"}}
+    for answer in (asker.get("/api/v1/parse_query", asked), asker.post("/api/v1/parse_query", asked)):
+        assert answer.data == {"type": "unaryExpr", "op": "-", "expr": told}
+    high = " + ".join(["a"] * 199)
+    assert asker.post("/api/v1/parse_query", {"query": high}).data["type"] == "binaryExpr"
+
+
+@pytest.mark.parametrize("path", ["format_query", "parse_query"])
+def test_what_makes_no_sense_is_neither_formatted_nor_told_as_a_tree(asker: Asker, path: str) -> None:
+    for query, place in (("", "unknown position"), ("sum(", "1:5"), ("rate(a)", "1:6"), ("a{}[1m] and 1", "1:1")):
+        status, kind, text = asker.get(f"/api/v1/{path}", {"query": query}).error
+        assert (status, kind) == (400, "bad_data")
+        assert text.startswith(f'invalid parameter "query": {place}: parse error: ')

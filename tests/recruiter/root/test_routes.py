@@ -254,6 +254,40 @@ def test_a_search_that_is_not_known_is_not_found(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
+def told(door: Door) -> dict[str, Any]:
+    """What people see of the last search, among queries of other kinds."""
+    return door.root.service.log.documents(1)[0]
+
+
+def test_people_see_what_is_searched_for_and_how_far_it_is(tmp_path: Path) -> None:
+    async def scenario(door: Door) -> None:
+        door.root.put_numbered(5)
+        answer = await door.ask("n")
+        seen = told(door)
+        assert seen["query_id"] == answer.headers["x-query-id"]
+        assert (seen["kind"], seen["text"], seen["tenant"], seen["state"]) == ("search", "n", "default", "succeeded")
+        assert (seen["works"], seen["delivered"], seen["rows"]) == (5, 5, len(answer.records))
+        assert sum(seen["by_worker"].values()) == 5
+
+    play(tmp_path, scenario, PlayedWorkers(2))
+
+
+def test_people_see_why_a_search_failed_or_what_is_missing_from_it(tmp_path: Path) -> None:
+    async def scenario(door: Door) -> None:
+        await door.ask("a = = b")
+        assert told(door)["state"] == "failed"
+        assert "was not understood" in told(door)["error"]["message"]
+        await door.ask(sources=["/nowhere"])
+        assert (told(door)["state"], told(door)["error"]["code"]) == ("failed", "not_found")
+        door.root.put_numbered(1)
+        broken = door.root.put("broken.log.gz", "x")
+        await door.ask()
+        assert told(door)["state"] == "partial"
+        assert told(door)["error"]["message"] == f"{broken}: it is damaged"
+
+    play(tmp_path, scenario)
+
+
 # Events
 
 
@@ -355,7 +389,7 @@ def test_a_client_that_goes_away_gives_the_workers_back(tmp_path: Path, accept: 
         await until(lambda: workers.releases == {"r0": 1, "r1": 1})
         assert not +workers.searching
         (ended,) = json.loads((await door.get("/v1/searches")).body)
-        assert ended["state"] == "canceled"
+        assert ended["state"] == told(door)["state"] == "canceled"
 
     play(tmp_path, scenario, PlayedWorkers(2, play=stand_still))
 

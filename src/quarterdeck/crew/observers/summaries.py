@@ -4,8 +4,9 @@ It is an observer of the coordinator's machine. It remembers the queries that ru
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final
 
 from quarterdeck.core.ids import QueryId, WorkerId
@@ -17,6 +18,20 @@ from quarterdeck.crew.ports import Clock
 
 KEPT: Final = 256
 """Queries that have ended and are still remembered."""
+
+
+NO_FIGURES: Final[Mapping[str, object]] = MappingProxyType(
+    {
+        "works": 0,
+        "delivered": 0,
+        "attempts": 0,
+        "by_worker": {},
+        "rows": 0,
+        "artifact_bytes": 0,
+        "first_result_s": None,
+    }
+)
+"""Of a query for which nothing was given out."""
 
 
 @dataclass(slots=True)
@@ -62,11 +77,6 @@ class Summaries:
         self._ended: OrderedDict[QueryId, QuerySummary] = OrderedDict()
         self._artifacts: dict[AttemptId, tuple[WorkerId, Artifact]] = {}
         """Being fetched."""
-
-    def __iter__(self) -> Iterator[QuerySummary]:
-        """Running ones first, then those that ended, the latest first."""
-        yield from self._running.values()
-        yield from reversed(self._ended.values())
 
     def find(self, query_id: QueryId) -> QuerySummary | None:
         return self._running.get(query_id) or self._ended.get(query_id)

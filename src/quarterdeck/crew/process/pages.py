@@ -9,6 +9,7 @@ from quarterdeck import __version__
 from quarterdeck.http.body_limit import BodyLimit
 from quarterdeck.http.errors import add_error_handlers
 from quarterdeck.http.gate import Gate, GateRules
+from quarterdeck.http.head import HeadAsGet
 from quarterdeck.http.monitor import MonitorSources, monitor_router
 
 
@@ -23,12 +24,13 @@ def application(
 ) -> ASGIApp:
     """`raw` are applications without a framework, by the prefix of their paths: they are asked first. `rules` say who
     may ask what."""
-    app = FastAPI(title=title, version=__version__)
+    app = FastAPI(title=title, version=__version__, docs_url=None, redoc_url=None)  # their pages load scripts from afar
     app.include_router(monitor_router(sources))
     for router in routers:
         app.include_router(router)
     add_error_handlers(app)
-    return Gate(BodyLimit(_by_prefix(raw, app) if raw else app), rules, on_rejected)
+    headed = HeadAsGet(app)
+    return Gate(BodyLimit(_by_prefix(raw, headed) if raw else headed), rules, on_rejected)
 
 
 def _by_prefix(raw: dict[str, ASGIApp], otherwise: ASGIApp) -> ASGIApp:

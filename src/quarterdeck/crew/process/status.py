@@ -1,9 +1,10 @@
 """The crew as a coordinator sees it, for people: who is there, in which state, with how much to do."""
 
 from dataclasses import asdict
-from typing import Any
+from typing import Annotated, Any, Final
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Header, Query, Response
+from fastapi.responses import JSONResponse
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.ids import QueryId, WorkerId
@@ -11,12 +12,45 @@ from quarterdeck.core.workcoord.coordinator import CoordinatorMachine
 from quarterdeck.core.workcoord.coordinator.records import Session
 from quarterdeck.crew.coordinator import CoordinatorDriver
 from quarterdeck.crew.observers.metering import oldest_wait_s
-from quarterdeck.crew.observers.summaries import Summaries
 from quarterdeck.crew.ports import Clock
+from quarterdeck.crew.query_log import QueryLog
+
+_TOLD: Final = 100
+_MOST_TOLD: Final = 1000
+_MAX_TENANT: Final = 150
+_Tenant = Annotated[
+    str | None,
+    Header(
+        alias="X-Scope-OrgID", min_length=1, max_length=_MAX_TENANT, description="Only queries of this tenant are told."
+    ),
+]
+_NO_STORE: Final = {"Cache-Control": "no-store"}
+_EXAMPLE: Final[dict[str, object]] = {
+    "works": 12,
+    "delivered": 3,
+    "attempts": 4,
+    "by_worker": {"worker-1": 3},
+    "rows": 1500,
+    "artifact_bytes": 40960,
+    "first_result_s": 0.25,
+    "query_id": "0d768d58a1b24c6f8f3f7a3f3d5c9e10",
+    "kind": "scan",
+    "text": "select count(*) from files",
+    "tenant": "default",
+    "state": "failed",
+    "asked_at_s": 1763500000.123,
+    "age_s": 42.5,
+    "duration_s": 1.75,
+    "error": {"code": "work_failed", "message": "there is no column x"},
+}
 
 
-def status_router(driver: CoordinatorDriver[Any], summaries: Summaries, clock: Clock, name: str) -> APIRouter:
-    """`/v1/crew`, `/v1/queries` and what can be asked of single ones."""
+def _answers(example: object) -> dict[int | str, dict[str, Any]]:
+    return {200: {"description": "What is known.", "content": {"application/json": {"example": example}}}}
+
+
+def status_router(driver: CoordinatorDriver[Any], clock: Clock, name: str) -> APIRouter:
+    """`/v1/crew`, and what can be asked of a single worker."""
     router = APIRouter(prefix="/v1", tags=["crew"])
 
     @router.get("/crew")
@@ -37,25 +71,39 @@ def status_router(driver: CoordinatorDriver[Any], summaries: Summaries, clock: C
         driver.drain_worker(WorkerId(worker_id))
         return {"draining": worker_id}
 
-    @router.get("/queries")
-    async def queries() -> list[dict[str, object]]:
-        """Queries that run, and the last that ended."""
-        return [summary.document() for summary in summaries]
+    _ = (crew, drain)
+    return router
 
-    @router.get("/queries/{query_id}")
-    async def query(query_id: str) -> dict[str, object]:
-        """What became of one query."""
-        summary = summaries.find(QueryId(query_id))
-        if summary is None:
+
+def queries_router(log: QueryLog) -> APIRouter:
+    """`/v1/queries`, and what can be asked of a single one."""
+    router = APIRouter(prefix="/v1", tags=["queries"])
+
+    @router.get("/queries", response_class=Response, responses=_answers([_EXAMPLE]))
+    async def queries(
+        limit: Annotated[int, Query(ge=1, le=_MOST_TOLD, description="The most queries that are told.")] = _TOLD,
+        tenant: _Tenant = None,
+    ) -> Response:
+        """Queries of every kind: those that run, those that wait, and the last that ended.
+
+        Texts are cut after 1,000 characters, values of secrets and control characters in them are replaced.
+        """
+        return JSONResponse(log.documents(limit, tenant), headers=_NO_STORE)
+
+    @router.get("/queries/{query_id}", response_class=Response, responses=_answers(_EXAMPLE))
+    async def query(query_id: str, tenant: _Tenant = None) -> Response:
+        """What became of one query. Of a search, `/v1/searches/{query_id}` tells more."""
+        found = log.find(QueryId(query_id))
+        if found is None or tenant not in (None, found.tenant):
             raise QuarterdeckError(
                 ErrorCode.NOT_FOUND,
                 f"query {query_id} is not known",
-                "this coordinator did not run it, or ran it too long ago",
+                "this process did not run it, or ran it too long ago",
                 "see GET /v1/queries for those it knows",
             )
-        return summary.document()
+        return JSONResponse(found.document(), headers=_NO_STORE)
 
-    _ = (crew, drain, queries, query)
+    _ = (queries, query)
     return router
 
 

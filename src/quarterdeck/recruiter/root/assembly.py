@@ -11,6 +11,7 @@ from typing import Final
 from quarterdeck.config.search import SearchSettings
 from quarterdeck.crew.ports import Clock
 from quarterdeck.crew.process.clocks import wall_us
+from quarterdeck.crew.query_log import QueryLog
 from quarterdeck.http.client import Origin
 from quarterdeck.recruiter.client import HttpRecruiting, HttpSearchWorkers
 from quarterdeck.recruiter.engine.gathering import Gathering
@@ -44,8 +45,9 @@ class SearchRoot:
         *,
         authorize: Callable[[Origin], str | None],
         ssl: tls.SSLContext | None,
+        log: QueryLog,
     ) -> None:
-        """`own` is the recruiter of this process."""
+        """`own` is the recruiter of this process; `log` remembers its queries."""
         self._spool = folder / "rows"
         self._settings = settings
         self._engine = Engine(
@@ -78,6 +80,7 @@ class SearchRoot:
                 held_bytes=settings.search_memory_bytes,
             ),
             metrics,
+            log,
         )
         metrics.read_figures_from(lambda: SearchFigures(running=self.service.history.running))
 

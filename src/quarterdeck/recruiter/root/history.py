@@ -50,6 +50,18 @@ class SearchHistory:
         return self._ended.get(QueryId(query_id)) if begun is None else _document(begun, "running", None)
 
 
+def figures_of(search: RunningSearch) -> dict[str, object]:
+    """As they are told of every kind of query: a chunk is a work, and a row of the answer a row."""
+    progress = search.progress()
+    return {
+        "works": progress.chunks,
+        "delivered": progress.chunks_done,
+        "attempts": progress.chunks + search.driver.machine.retried,
+        "by_worker": {str(one["addr"]): one["chunks"] for one in search.workers()},
+        "rows": search.rows,
+    }
+
+
 def _document(begun: _Begun, state: str, error: QuarterdeckError | None) -> dict[str, object]:
     search = begun.search
     request = search.plan.request

@@ -50,11 +50,14 @@ class Problems:
         """Whether not one of so many pieces could be searched."""
         return 0 < pieces <= self._failed_pieces
 
-    def error(self) -> QuarterdeckError:
-        """For a search of which nothing is left."""
+    def named(self) -> str:
+        """The first of them, in a line."""
         problems = self.told()
         named = "; ".join(f"{problem.url}: {problem.why}" for problem in problems[:_NAMED_MAX])
-        more = f"; and {len(problems) - _NAMED_MAX:,} more" if len(problems) > _NAMED_MAX else ""
+        return named + (f"; and {len(problems) - _NAMED_MAX:,} more" if len(problems) > _NAMED_MAX else "")
+
+    def error(self) -> QuarterdeckError:
+        """For a search of which nothing is left."""
         return QuarterdeckError(
-            ErrorCode.WORK_FAILED, "nothing could be searched", named + more, "mend the files, or name others"
+            ErrorCode.WORK_FAILED, "nothing could be searched", self.named(), "mend the files, or name others"
         )

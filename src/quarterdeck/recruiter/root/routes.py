@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, aclosing, suppress
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Header, Request, Response
 from pydantic import Field
 from starlette.types import Receive, Scope, Send
 
@@ -23,12 +23,13 @@ from quarterdeck.recruiter.model import Order
 from quarterdeck.recruiter.root.event_frames import HEARTBEAT, HEARTBEAT_S, done_frame, frame_of, problems_line
 from quarterdeck.recruiter.root.planning import DEFAULT_WORKERS, WORKERS_MAX, SearchRequest
 from quarterdeck.recruiter.root.running import Progress, RunningSearch
-from quarterdeck.recruiter.root.service import SearchService
+from quarterdeck.recruiter.root.service import DEFAULT_TENANT, SearchService
 from quarterdeck.stores.source_roots import Border, SourceRoots
 
 _NDJSON: Final = "application/x-ndjson"
 _MAX_SOURCES: Final = 10_000
 _MAX_TIMEOUT_S: Final = 86_400.0
+_MAX_TENANT: Final = 150
 _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     200: {
         "description": 'The records or rows. As NDJSON one a line; a last line `{"quarterdeck":{"problems":[...]}}` '
@@ -101,7 +102,19 @@ def search_router(
     """`roots` bind whoever is not the user who runs this process."""
     router = APIRouter(tags=["search"])
 
-    async def search(body: SearchBody, request: Request) -> Response:
+    async def search(
+        body: SearchBody,
+        request: Request,
+        tenant: Annotated[
+            str,
+            Header(
+                alias="X-Scope-OrgID",
+                min_length=1,
+                max_length=_MAX_TENANT,
+                description="Who asks, for the list of queries; it changes nothing about the search.",
+            ),
+        ] = DEFAULT_TENANT,
+    ) -> Response:
         """Search NDJSON and Parquet files, with workers that are recruited for it.
 
         The files are divided into chunks, and each worker searches one after the other. Without a worker this process
@@ -113,7 +126,7 @@ def search_router(
         border = None
         if roots is not None:
             border = await service.insist_within(roots, caller_of(request.scope), wanted)
-        return SearchResponse(service, wanted, form, heartbeat_s, border)
+        return SearchResponse(service, wanted, form, heartbeat_s, border, tenant)
 
     async def searches() -> list[dict[str, object]]:
         """Searches that run, and the last that ended."""
@@ -148,6 +161,7 @@ class SearchResponse(Response):
         form: Form,
         heartbeat_s: float,
         border: Border | None = None,
+        tenant: str = DEFAULT_TENANT,
     ) -> None:
         super().__init__(media_type=_NDJSON if form is Form.NDJSON else sse.CONTENT_TYPE)
         self._service = service
@@ -155,6 +169,7 @@ class SearchResponse(Response):
         self._form = form
         self._heartbeat_s = heartbeat_s
         self._border = border
+        self._tenant = tenant
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI's signature
         self._service.open_answers += 1
@@ -167,7 +182,10 @@ class SearchResponse(Response):
 
     async def _lines(self, send: Send) -> None:
         begun = False
-        async with self._service.opened(self._wanted, self._border) as running, aclosing(running.events()) as events:
+        async with (
+            self._service.opened(self._wanted, self._border, self._tenant) as running,
+            aclosing(running.events()) as events,
+        ):
             async for event in events:
                 if isinstance(event, Progress):
                     continue
@@ -185,7 +203,7 @@ class SearchResponse(Response):
             failure: QuarterdeckError | None = None
             try:
                 async with (
-                    self._service.opened(self._wanted, self._border) as running,
+                    self._service.opened(self._wanted, self._border, self._tenant) as running,
                     aclosing(running.events()) as events,
                 ):
                     headers = [_query_id(running)]

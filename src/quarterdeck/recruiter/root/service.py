@@ -13,11 +13,12 @@ from typing import Final, Protocol
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.ids import QueryId
 from quarterdeck.crew.artifacts.threads import in_thread
+from quarterdeck.crew.query_log import AskedQuery, QueryKind, QueryLog
 from quarterdeck.http.gate import Caller
 from quarterdeck.recruiter.machine.search import SearchConfig
 from quarterdeck.recruiter.model import SearchSpec
 from quarterdeck.recruiter.root.driver import Ports
-from quarterdeck.recruiter.root.history import SearchHistory
+from quarterdeck.recruiter.root.history import SearchHistory, figures_of
 from quarterdeck.recruiter.root.planning import Sampling, SearchPlan, SearchRequest, plan, sources_of
 from quarterdeck.recruiter.root.running import Gatherer, RunningSearch, Status
 from quarterdeck.stores.objects import ObjectStores
@@ -27,6 +28,8 @@ from quarterdeck.telemetry.metrics import SearchMetrics, SearchOutcome
 from quarterdeck.telemetry.traces import span
 
 _log = get_logger(__name__)
+
+DEFAULT_TENANT: Final = "default"
 
 
 class QueryIds(Protocol):
@@ -72,8 +75,11 @@ class SearchService:
         now_us: Callable[[], int],
         options: SearchOptions,
         metrics: SearchMetrics | None = None,
+        log: QueryLog | None = None,
     ) -> None:
-        """`make_gathering` may block. `now_us` is the time of day, since 1970 in UTC."""
+        """`make_gathering` may block. `now_us` is the time of day, since 1970 in UTC. `log` remembers the queries of
+        the process."""
+        self.log: Final = log or QueryLog(ports.clock)
         self._objects = objects
         self._ports = ports
         self._sampling = sampling
@@ -112,7 +118,18 @@ class SearchService:
         return await roots.insist_for(caller, sources_of(request), self._objects)
 
     @asynccontextmanager
-    async def opened(self, request: SearchRequest, border: Border | None = None) -> AsyncGenerator[RunningSearch]:
+    async def opened(
+        self, request: SearchRequest, border: Border | None = None, tenant: str = DEFAULT_TENANT
+    ) -> AsyncGenerator[RunningSearch]:
+        """As `_opened`; `tenant` is who asks, for people who look."""
+        with self.log.asked(self._ids.query_id(), QueryKind.SEARCH, request.query, tenant) as asked:
+            async with self._opened(request, border, asked) as running:
+                yield running
+
+    @asynccontextmanager
+    async def _opened(
+        self, request: SearchRequest, border: Border | None, asked: AskedQuery
+    ) -> AsyncGenerator[RunningSearch]:
         """Plans it, and gives it to the block, which reads its events. Raises what is wrong with the request, and
         DEADLINE_EXCEEDED when its time is over, reading included. After the block it has ended, and is stopped if it
         has not."""
@@ -125,9 +142,10 @@ class SearchService:
         try:
             async with limit:
                 self._insist_open()
+                asked.begin()
                 planned = await plan(request, self._objects, self._sampling, self._now_us(), border)
                 self._insist_open()  # it may have been closed while files were looked for
-                async with self._running(planned, lateness) as running:
+                async with self._running(planned, lateness, asked) as running:
                     yield running
         except TimeoutError:
             if not limit.expired():
@@ -136,15 +154,20 @@ class SearchService:
 
     @asynccontextmanager
     async def _running(
-        self, planned: SearchPlan, lateness: Callable[[], QuarterdeckError | None]
+        self, planned: SearchPlan, lateness: Callable[[], QuarterdeckError | None], asked: AskedQuery
     ) -> AsyncGenerator[RunningSearch]:
         """`lateness` is the reason of a cancel, when it was that."""
-        running = await self._begin(planned)
+        running = await self._begin(planned, asked.query_id)
+        asked.watch(lambda: figures_of(running))
         status, error = Status.CANCELED, None
         try:
             with span("search", query_id=running.query_id):
                 yield running
             status = running.status if running.is_whole else Status.CANCELED
+            if status is Status.PARTIAL:
+                asked.partial(running.problems.named())
+            elif status is Status.CANCELED:
+                asked.end(asyncio.CancelledError())
         except QuarterdeckError as raised:
             status, error = Status.ERROR, raised
             raise
@@ -162,7 +185,7 @@ class SearchService:
             self._ending.add(ending)
             ending.add_done_callback(self._ended)
 
-    async def _begin(self, planned: SearchPlan) -> RunningSearch:
+    async def _begin(self, planned: SearchPlan, query_id: QueryId) -> RunningSearch:
         options = self._options
         config = SearchConfig(
             max_workers=planned.request.max_workers if options.has_recruiters else 0,
@@ -174,7 +197,7 @@ class SearchService:
         made: list[Gatherer] = []
         try:
             await in_thread(lambda: made.append(self._make_gathering(planned.spec)))
-            running = RunningSearch(self._ids.query_id(), planned, config, self._ports, made[0])
+            running = RunningSearch(query_id, planned, config, self._ports, made[0])
         except BaseException:
             for gathering in made:
                 await in_thread(gathering.close)

@@ -70,9 +70,7 @@ def show(expr: Expr) -> str:
             length = _show_length(expr.range_ms, expr.range_expr)
             return f"{_show_selector(selector)}[{length}]{_suffixes(expr).shown}"
         case Subquery():
-            step = "" if expr.step_ms is None else _show_length(expr.step_ms, expr.step_expr)
-            length = _show_length(expr.range_ms, expr.range_expr)
-            return f"{_show_unsigned(expr.expr)}[{length}:{step}]{_suffixes(expr).shown}"
+            return _show_unsigned(expr.expr) + show_window(expr)
         case _:
             assert_never(expr)
 
@@ -98,9 +96,22 @@ def _show_binary(expr: Binary) -> str:
     lhs = _show_unsigned(expr.lhs) if expr.op is BinaryOp.POW else show(expr.lhs)
     if expr.op in _DURATION_OPS and (suffixes := _open_suffixes(expr.lhs)) is not None:
         lhs = lhs.removesuffix(suffixes.shown) + suffixes.closed
+    return f"{lhs} {show_operator(expr)} {show(expr.rhs)}"
+
+
+def show_operator(expr: Binary) -> str:
+    """What stands between the two sides."""
     returned = " bool" if expr.return_bool else ""
-    matching = "" if expr.matching is None else _show_matching(expr.matching)
-    return f"{lhs} {expr.op}{returned}{matching} {show(expr.rhs)}"
+    return f"{expr.op}{returned}{'' if expr.matching is None else _show_matching(expr.matching)}"
+
+
+def is_changed_beside_operator(expr: Binary) -> bool:
+    """Whether the left side is written otherwise than it is by itself, so that the operator is read as one."""
+    if expr.op is BinaryOp.POW and show(expr.lhs) != _show_unsigned(expr.lhs):
+        return True
+    if expr.op not in _DURATION_OPS or (suffixes := _open_suffixes(expr.lhs)) is None:
+        return False
+    return suffixes.shown != suffixes.closed
 
 
 def _open_suffixes(expr: Expr) -> "_Suffixes | None":
@@ -132,11 +143,15 @@ def _show_matching(matching: VectorMatching) -> str:
 
 
 def _show_aggregate(expr: Aggregate) -> str:
-    grouping = ""
-    if expr.without or expr.grouping:
-        grouping = f" {'without' if expr.without else 'by'} ({_show_labels(expr.grouping)}) "
     parameter = "" if expr.parameter is None else f"{show(expr.parameter)}, "
-    return f"{expr.op}{grouping}({parameter}{show(expr.expr)})"
+    return f"{show_head(expr)}({parameter}{show(expr.expr)})"
+
+
+def show_head(expr: Aggregate) -> str:
+    """What stands before the parenthesis."""
+    if expr.without or expr.grouping:
+        return f"{expr.op} {'without' if expr.without else 'by'} ({_show_labels(expr.grouping)}) "
+    return expr.op.value
 
 
 def _show_labels(labels: tuple[str, ...]) -> str:
@@ -152,6 +167,12 @@ def _show_selector(selector: VectorSelector) -> str:
     matchers = selector.matchers[:-1] if name else selector.matchers
     inside = sorted(f"{_show_label(matcher.name)}{matcher.op}{_quoted(matcher.value)}" for matcher in matchers)
     return f"{name}{{{','.join(inside)}}}" if inside or not name else name
+
+
+def show_window(expr: Subquery) -> str:
+    """What stands after the expression of a subquery."""
+    step = "" if expr.step_ms is None else _show_length(expr.step_ms, expr.step_expr)
+    return f"[{_show_length(expr.range_ms, expr.range_expr)}:{step}]{_suffixes(expr).shown}"
 
 
 def _show_length(length_ms: int, expr: DurationExpr | None) -> str:
