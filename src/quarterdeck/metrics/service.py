@@ -19,6 +19,7 @@ from contextlib import (
     suppress,
 )
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Final, TypeVar
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
@@ -37,7 +38,7 @@ from quarterdeck.crew.process.memory_budget import FREE_BYTES, MemoryBudget
 from quarterdeck.metrics.catalog import Catalog
 from quarterdeck.metrics.memory_share import MemoryShare
 from quarterdeck.metrics.model import DEFAULT_TENANT
-from quarterdeck.metrics.planning import WORK_ROWS, Division, ShardWork, divide, selections_of
+from quarterdeck.metrics.planning import WORK_ROWS, Division, Selection, ShardWork, divide, selections_of
 from quarterdeck.metrics.promql.blocks import Grid, SeriesBlock, VectorBlock
 from quarterdeck.metrics.promql.engine import value_at
 from quarterdeck.metrics.promql.errors import LimitExceeded
@@ -301,6 +302,14 @@ class MetricsService:
     async def over(self, universe: Universe, function: Callable[[], T]) -> T:
         """Does what takes a moment for each segment: at once where they are few, else in a thread."""
         return function() if len(universe.segments) <= _FEW_SEGMENTS else await self.in_thread(function)
+
+    async def selections(self, request: QueryRequest, at_most: int) -> list[Selection]:
+        """What the selectors of a query look for, the first of them; nothing is read."""
+        await self.warmed.wait()
+        plan = await self._plan(request)
+        lookback_ms = self._lookback_ms(request)
+        each = (one for leaf in plan.leaves for one in selections_of(leaf, lookback_ms, plan.instant))
+        return await self.in_thread(lambda: list(islice(each, at_most)))
 
     @asynccontextmanager
     async def opened(self, request: QueryRequest) -> AsyncGenerator[RunningQuery]:

@@ -9,7 +9,10 @@ from tests.metrics.routes.asking import Asker
 pytestmark = pytest.mark.xdist_group("metrics-routes")
 
 NOTHING_TO_ASK = {"/api/v1/rules", "/api/v1/alerts", "/api/v1/status/buildinfo", "/api/v1/status/flags"}
-EITHER = {"query", "query_range", "series", "labels", "format_query", "promql/validate"}
+EITHER = {
+    *("query", "query_range", "series", "labels", "format_query", "promql/validate"),
+    *("metrics/ranges", "metrics/selected"),
+}
 TAGS = {"metrics/metadata", "metrics/tags", "metrics/tagvalues"}
 
 
@@ -29,7 +32,7 @@ def fields(operation: dict[str, Any]) -> tuple[str, set[str]]:
 
 
 def test_every_path_of_metrics_says_what_it_takes_and_what_it_gives(paths: dict[str, dict[str, Any]]) -> None:
-    assert len(paths) == 17
+    assert len(paths) == 19
     for path, methods in paths.items():
         for method, operation in methods.items():
             assert operation["description"], path
