@@ -19,6 +19,7 @@ COMMANDS = (
     "search",
     "scan",
     "import",
+    "metrics",
     "query",
     "explain",
     "coordinator",

@@ -109,6 +109,41 @@ def import_metrics(
     raise typer.Exit(exit_code_of(lambda: show(order) if listed else run(order)))
 
 
+def list_metrics(
+    pattern: Annotated[
+        str, typer.Argument(help="Only names that have this in them, or are like it with * and ?.", show_default=False)
+    ] = "",
+    format: Annotated[  # noqa: A002 - the word that people write
+        opt.ListFormat, typer.Option(help="JSON and CSV have the number of samples and the help texts, too.")
+    ] = opt.ListFormat.TABLE,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="The most metrics to list.")] = 1000,
+    tenant: opt.Tenant = None,
+    url: opt.Url = opt.DEFAULT_URL,
+    token_file: opt.TokenFile = None,
+    authority: opt.Authority = None,
+    insecure: opt.InClear = False,
+) -> None:
+    """List the metrics, and when they have samples.
+
+    Each has its type where an import told it, the number of its series, and the times of its first and its last sample:
+    what to give to `quarterdeck query` as --at, --start and --end. A number after ≥ is the least it can be. The
+    coordinator knows it all from its catalog. Of another server of the Prometheus HTTP API there are the names.
+
+    Examples:
+
+      quarterdeck metrics
+
+      quarterdeck metrics http
+
+      quarterdeck metrics 'node_*_total' --format csv
+    """
+    from quarterdeck.cli.client import Access  # noqa: PLC0415 - loaded when it is needed
+    from quarterdeck.cli.metrics_list import run  # noqa: PLC0415
+
+    access = Access(url, token_file, authority, insecure)
+    raise typer.Exit(exit_code_of(lambda: run(access, pattern, limit, tenant, format)))
+
+
 def query(
     query: Annotated[str, typer.Argument(help="PromQL, in quotes.", show_default=False)],
     last: Annotated[

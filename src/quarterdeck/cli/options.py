@@ -133,6 +133,14 @@ class QueryFormat(StrEnum):
     CSV = "csv"
 
 
+class ListFormat(StrEnum):
+    """How `metrics` shows its list."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
 class Partial(StrEnum):
     """What `query` makes of samples that cannot be read."""
 

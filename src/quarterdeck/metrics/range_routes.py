@@ -4,9 +4,7 @@
 Both answer from the catalog alone. Answers and errors have Prometheus' form.
 """
 
-import re
 from collections.abc import Iterable, Mapping
-from fnmatch import translate
 from typing import Final
 
 from fastapi import APIRouter, Request, Response
@@ -18,6 +16,7 @@ from quarterdeck.metrics.api.form import limit_of, short
 from quarterdeck.metrics.api.json_text import json_bytes
 from quarterdeck.metrics.descriptions import described
 from quarterdeck.metrics.metric_ranges import Selected, selected
+from quarterdeck.metrics.name_patterns import name_pattern
 from quarterdeck.metrics.routes import (
     PREFIX,
     WatchedResponse,
@@ -105,16 +104,6 @@ class RangesResponse(WatchedResponse):
             return list(universe.metrics.values())
         matches = name_pattern(self._pattern).fullmatch
         return [one for name, one in universe.metrics.items() if matches(name)]
-
-
-def name_pattern(text: str) -> re.Pattern[str]:
-    """What a name may be like: with `*` and `?` it is like all of it, without them it is a part of it.
-
-    >>> bool(name_pattern("a_*_c").fullmatch("a_b_c")), bool(name_pattern("b").fullmatch("a_b_c"))
-    (True, True)
-    """
-    is_part = not set("*?") & set(text)
-    return re.compile(translate((f"*{text}*" if is_part else text).replace("[", "[[]")))
 
 
 def _query_request(form: pm.Form, tenant: str) -> QueryRequest:
