@@ -19,6 +19,7 @@ COMMANDS = (
     "search",
     "scan",
     "import",
+    "sample-data",
     "metrics",
     "query",
     "explain",

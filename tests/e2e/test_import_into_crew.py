@@ -1,6 +1,9 @@
 """`quarterdeck import` and a running crew: what is imported is what that crew answers with, or it is said why not."""
 
 import gzip
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,7 +28,8 @@ def coordinator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Coordinato
     """In a folder of its own, with a token that it has made."""
     with Crew(tmp_path_factory.mktemp("crew"), shares_token=False) as crew:
         coordinator = crew.coordinator()
-        crew.worker("w1", join=[coordinator.control], leaf_threads=1, kinds="leaf")
+        url = coordinator.http
+        crew.worker("w1", join=[coordinator.control], leaf_threads=1, kinds="leaf,search", recruiters=url)
         yield coordinator
 
 
@@ -271,3 +275,40 @@ def test_segments_go_into_the_bucket_of_the_crew_with_the_keys_of_this_command(
         assert result.stdout.splitlines()[-1] == f"lake: {target}"
         answer = run("query", "up", "--at", "1700000060", url=coordinator.http)
         assert answer.stdout == 'up{job="a"}  2\n', answer.stderr
+
+
+def test_sample_data_goes_into_the_running_crew_and_all_that_it_proposes_works_when_pasted(
+    coordinator: Coordinator, elsewhere: Path
+) -> None:
+    result = run("sample-data", "--tenant", "sample", "--hours", "2", url=coordinator.http)
+    assert result.exit_code == 0, result.stderr
+    assert f"lake: {lake_of(coordinator)}, the lake of the crew at {coordinator.http}\n" in result.stdout
+    proposed = [line.strip() for line in result.stdout.splitlines() if line.startswith("  quarterdeck ")]
+    assert [command.split()[1] for command in proposed] == ["query", "query", "metrics", "scan", "search"]
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "COLUMNS": "200"}
+    shown = [
+        subprocess.run(command, shell=True, cwd=elsewhere, env=environment, capture_output=True, text=True, check=False)
+        for command in proposed
+    ]
+    assert [done.returncode for done in shown] == [0] * len(proposed), [done.stderr for done in shown]
+    rates, slowest, names, statuses, errors = (done.stdout for done in shown)
+    assert rates.count("api,") > 50
+    assert slowest.count("web,") > 50
+    assert "http_requests_total" in names
+    assert "counter" in names
+    assert {"200", "404", "500"} <= set(statuses.split())
+    assert '"service":"api"' in errors.replace(" ", "")
+    native = run(
+        "query",
+        "histogram_quantile(0.9, sum(rate(rpc_duration_seconds[5m])))",
+        "--tenant",
+        "sample",
+        url=coordinator.http,
+    )
+    assert 0 < float(native.stdout.split()[-1]) < 5, native.stderr
+    old = run("query", "up", "--at", "now-1d", "--tenant", "sample", url=coordinator.http)
+    assert "the answer is empty: `up` has samples from " in old.stderr
+    near = run("query", "http_request_total", "--tenant", "sample", url=coordinator.http)
+    assert "did you mean `http_requests_total`" in near.stderr
+    nobody = run("query", "up", "--tenant", "nobody", url=coordinator.http)
+    assert "there are no metrics for the tenant nobody" in nobody.stderr

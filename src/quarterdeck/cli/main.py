@@ -43,6 +43,7 @@ app.command(short_help="Print the token of a crew of yours, for curl.")(crew_com
 app.command(short_help="Search logs on the crew, or alone.")(file_commands.search)
 app.command(short_help="Run SQL over Parquet files on the crew.")(file_commands.scan)
 app.command("import", short_help="Import metrics into the lake.")(metrics_commands.import_metrics)
+app.command("sample-data", short_help="Make metrics, logs and tables to try things with.")(metrics_commands.sample_data)
 app.command("metrics", short_help="List the metrics, and when they have samples.")(metrics_commands.list_metrics)
 app.command(short_help="Ask PromQL, and see a chart, a table, JSON or CSV.")(metrics_commands.query)
 app.command(short_help="Show how a PromQL query would be evaluated, or was.")(metrics_commands.explain)

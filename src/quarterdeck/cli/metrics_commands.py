@@ -1,5 +1,6 @@
 """The commands over metrics. Heavy imports wait until a command needs them."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -107,6 +108,49 @@ def import_metrics(
     target = TargetOrder(access, data_dir, config, settings or (), offline)
     order = ImportOrder(files or (), format, mapping, tenant, shards, again, target, at)
     raise typer.Exit(exit_code_of(lambda: show(order) if listed else run(order)))
+
+
+def sample_data(
+    folder: Annotated[
+        Path, typer.Option("--dir", help="Where logs and tables are written; a new folder.", file_okay=False)
+    ] = Path("quarterdeck-sample"),
+    hours: Annotated[
+        float, typer.Option(min=0.1, max=168, help="How many hours of metrics and logs there are, until now.")
+    ] = 6.0,
+    seed: Annotated[int, typer.Option(min=0, help="Another one makes other data.")] = 1,
+    tenant: Annotated[str, typer.Option(help="Whose metrics they are.")] = "default",
+    url: opt.Url = opt.DEFAULT_URL,
+    token_file: opt.TokenFile = None,
+    authority: opt.Authority = None,
+    insecure: opt.InClear = False,
+    offline: opt.Offline = False,
+    data_dir: opt.CrewFolder = None,
+    config: opt.ConfigFile = None,
+    settings: opt.Settings = None,
+) -> None:
+    """Make metrics, logs and tables to try things with, right after `quarterdeck up`.
+
+    The metrics of a small web site go into the lake of the running crew, as with `quarterdeck import`: counters,
+    gauges, classic and native histograms of some hours until now. Beside them there is a folder with logs (NDJSON) to
+    search, and one with requests (Parquet, a folder for each day) to scan. In the end there are commands to paste.
+    There is something to find: an instance that was away, and a quarter of an hour with slow answers and errors.
+
+    Run again, it replaces all that it has made before, up to the new now.
+
+    Examples:
+
+      quarterdeck sample-data
+
+      quarterdeck sample-data --dir /tmp/sample --hours 24 --tenant team-a
+    """
+    from quarterdeck.cli.client import Access  # noqa: PLC0415 - loaded when it is needed
+    from quarterdeck.cli.lake_target import TargetOrder  # noqa: PLC0415
+    from quarterdeck.cli.sample_data import SampleOrder, run  # noqa: PLC0415
+
+    opt.check_tenant(tenant)
+    target = TargetOrder(Access(url, token_file, authority, insecure), data_dir, config, settings or (), offline)
+    order = SampleOrder(target, folder, tenant, hours, seed)
+    raise typer.Exit(exit_code_of(lambda: run(order)))
 
 
 def list_metrics(
