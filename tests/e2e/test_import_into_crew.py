@@ -90,6 +90,17 @@ def test_a_lake_that_the_settings_name_must_be_the_crews(coordinator: Coordinato
     same = (f"lake_url={lake_of(coordinator)}/segments", f"database_url={lake_of(coordinator)}/catalog.db")
     named = [argument for setting in same for argument in ("--set", setting)]
     assert run("import", "a.om", "--tenant", "named", *named, url=coordinator.http).exit_code == 0
+    (elsewhere / "link").symlink_to(lake_of(coordinator))
+    link = run(
+        "import",
+        "a.om",
+        "--tenant",
+        "named",
+        "--set",
+        f"database_url={elsewhere}/link/catalog.db",
+        url=coordinator.http,
+    )
+    assert "nothing to do" in link.stdout, "the same file by another path"
     apart = (f"lake_url={elsewhere}/x/segments", f"database_url={elsewhere}/x/catalog.db")
     alone = [argument for setting in apart for argument in ("--set", setting)]
     offline = run("import", "a.om", "--offline", *alone, url=coordinator.http)

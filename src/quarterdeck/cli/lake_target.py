@@ -19,7 +19,7 @@ from quarterdeck.config import CoordinatorSettings, load_coordinator
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.metrics.lake_routes import LAKE_PATH, endpoint_of
 from quarterdeck.stores.database.opening import place_of
-from quarterdeck.stores.file_marks import FileMark
+from quarterdeck.stores.file_marks import FileMark, mark_of
 from quarterdeck.stores.locations import parse_location
 from quarterdeck.stores.objects import ObjectStores, S3Options
 
@@ -120,6 +120,14 @@ class _Part:
     place: str
     mark: FileMark | None
 
+    def is_at(self, place: str) -> bool:
+        """Whether a place is this one, maybe by another path."""
+        if place == self.place or self.mark is None:
+            return place == self.place
+        other = mark_of(Path(place))
+        are_there = (other.path, self.mark.path) == (place, self.place)
+        return are_there and replace(other, path=self.place) == self.mark
+
 
 @dataclass(frozen=True, slots=True)
 class _CrewLake:
@@ -155,10 +163,10 @@ def _of_crew(client: Client, crew: _CrewLake, settings: CoordinatorSettings, own
         if part.mark is not None and not part.mark.is_here:
             raise _elsewhere(client, crew)
     given = settings.model_fields_set
-    same_catalog = place_of(own.database_url).shown == crew.catalog.place
+    same_catalog = crew.catalog.is_at(place_of(own.database_url).shown)
     if "database_url" in given and not same_catalog:
         raise _differs(client, crew.catalog, place_of(own.database_url).shown)
-    if "lake_url" in given and own.lake_url != crew.segments.place:
+    if "lake_url" in given and not crew.segments.is_at(own.lake_url):
         raise _differs(client, crew.segments, own.lake_url)
     if crew.catalog.mark is None and not same_catalog:
         raise _needs_database(client, crew.catalog)
