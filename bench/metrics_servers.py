@@ -147,7 +147,7 @@ def quarterdeck(count: int) -> tuple[Server, Imported]:
         [*program, "import", source, *columns, "--data-dir", folder], check=True, capture_output=True, text=True
     )
     took_s = time.perf_counter() - began_s
-    told = done.stdout.strip().rpartition(": ")[2]
+    told = done.stdout.splitlines()[0].partition(": ")[2]
 
     def command(port: int) -> list[str | Path]:
         ports = ("--http-port", str(port), "--control-port", "0")

@@ -23,6 +23,8 @@ COMMANDS = (
     "search",
     "scan",
     "import",
+    "sample-data",
+    "metrics",
     "query",
     "explain",
     "coordinator",

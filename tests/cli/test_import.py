@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,18 +26,24 @@ from tests.cli.terminal import at_terminal, plain
 pq: Any = _parquet
 pa: Any = _pyarrow
 
-METRICS = 'up{job="a"} 1 1000\nup{job="a"} 2 2000\nup{job="b"} 3 1000\n# EOF\n'
+METRICS = 'up{job="a"} 1 1\nup{job="a"} 2 2\nup{job="b"} 3 1\n# EOF\n'
+TIMES = "from 1970-01-01T00:00:01Z to 1970-01-01T00:00:02Z"
+NOBODY = "http://127.0.0.1:9"
+"""Where no crew answers: the port of `discard`."""
 
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """With the folder of a crew that does not run."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("QUARTERDECK_URL", NOBODY)
     (tmp_path / "a.om").write_text(METRICS)
+    (tmp_path / "quarterdeck-data" / "coordinator").mkdir(parents=True)
     return tmp_path
 
 
-def imported(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["import", *arguments], env={"COLUMNS": "200"})
+def imported(*arguments: str, read: str | bytes | None = None) -> Result:
+    return CliRunner().invoke(app, ["import", *arguments], input=read, env={"COLUMNS": "200"})
 
 
 def segments_in(lake: Path, tenant: str = "default") -> tuple[Segment, ...]:
@@ -49,27 +56,37 @@ def samples_in(lake: Path, tenant: str = "default") -> int:
     return sum(segment.row_count for segment in segments_in(lake, tenant))
 
 
-def test_a_file_is_imported_once_and_both_times_it_is_said_what_was_done(elsewhere: Path) -> None:
+def test_a_file_is_imported_once_and_both_times_it_is_said_what_was_done_and_where(elsewhere: Path) -> None:
+    lake = elsewhere / "quarterdeck-data" / "lake"
     result = imported("a.om")
-    assert (result.exit_code, result.stderr) == (0, "")
-    assert result.stdout == "a.om: 3 samples of 2 series in 1 segment, 0.0 MiB\n"
+    assert result.exit_code == 0
+    assert result.stdout == f"a.om: 3 samples of 2 series in 1 segment, 0.0 MiB, {TIMES}\nlake: {lake}\n"
+    assert result.stderr.splitlines() == [
+        f"no crew answers at {NOBODY} (connection refused); the one that is started with {lake} will have it",
+        f"importing into {lake}",
+    ]
     again = imported("a.om")
-    assert (again.exit_code, again.stdout) == (0, "a.om: was imported before, with 3 samples; nothing to do\n")
-    assert samples_in(elsewhere / "quarterdeck-data" / "lake") == 3
+    assert again.exit_code == 0
+    assert again.stdout == f"a.om: was imported before, with 3 samples, {TIMES}; nothing to do\nlake: {lake}\n"
+    assert samples_in(lake) == 3
 
 
 def test_importing_again_replaces_and_the_list_has_it_once(elsewhere: Path) -> None:
-    assert imported("--list").stdout == "nothing was imported for default\n"
+    told = f"lake: {elsewhere}/quarterdeck-data/lake"
+    assert imported("--list").stdout == f"{told}\nnothing was imported for default\n"
     imported("a.om")
     (segment,) = segments_in(elsewhere / "quarterdeck-data" / "lake")
     Path(segment.object.url).unlink()
     again = imported("a.om", "--again")
-    assert (again.exit_code, again.stdout) == (0, "a.om: 3 samples of 2 series in 1 segment, 0.0 MiB\n")
+    assert again.exit_code == 0
+    assert again.stdout.startswith("a.om: 3 samples of 2 series in 1 segment, 0.0 MiB, from ")
     (segment,) = segments_in(elsewhere / "quarterdeck-data" / "lake")
     assert Path(segment.object.url).is_file()
     listed = imported("--list")
-    assert (listed.exit_code, listed.stdout.count("\n")) == (0, 1)
-    assert listed.stdout.endswith("a.om: 3 samples of 2 series\n")
+    assert listed.exit_code == 0
+    head, line = listed.stdout.splitlines()
+    assert head == told
+    assert line.endswith(f"a.om: 3 samples of 2 series, {TIMES}")
 
 
 def test_without_files_it_says_what_is_missing() -> None:
@@ -81,8 +98,22 @@ def test_without_files_it_says_what_is_missing() -> None:
 def test_it_goes_where_a_crew_of_that_folder_looks(elsewhere: Path) -> None:
     assert imported("a.om", "--data-dir", "crew").exit_code == 0
     assert samples_in(elsewhere / "crew" / "lake") == 3
-    assert not (elsewhere / "quarterdeck-data").exists()
+    assert not (elsewhere / "quarterdeck-data" / "lake").exists()
     assert not (elsewhere / "crew" / "coordinator").exists()
+
+
+@pytest.mark.parametrize("more", [(), ("--list",), ("--offline",)])
+def test_without_a_crew_nothing_is_written_to_a_folder_that_none_has_used(
+    elsewhere: Path, more: tuple[str, ...]
+) -> None:
+    shutil.rmtree(elsewhere / "quarterdeck-data")
+    result = imported("a.om", *more)
+    assert (result.exit_code, result.stdout) == (69, "")
+    why = "no crew was to be asked" if "--offline" in more else f"no crew answers at {NOBODY} (connection refused)"
+    assert f"nothing was imported: {why}, and {elsewhere}/quarterdeck-data is not the folder of a crew" in result.stderr
+    assert "start one with `quarterdeck up`" in result.stderr
+    assert "--data-dir" in result.stderr
+    assert not (elsewhere / "quarterdeck-data").exists()
 
 
 def test_it_goes_where_the_settings_say(elsewhere: Path) -> None:
@@ -123,7 +154,7 @@ def test_what_makes_no_sense_is_refused_before_anything_is_done(
     result = imported("a.om", *arguments)
     assert result.exit_code == 65
     assert told in result.stderr
-    assert not (elsewhere / "quarterdeck-data").exists()
+    assert not (elsewhere / "quarterdeck-data" / "lake").exists()
 
 
 def test_a_setting_that_is_wrong_is_told(elsewhere: Path) -> None:
@@ -166,7 +197,7 @@ def test_one_that_fails_is_told_and_the_others_are_imported_all_the_same(
     (elsewhere / name).write_bytes(content.encode() if isinstance(content, str) else content)
     result = imported(name, "a.om")
     assert result.exit_code == code
-    assert result.stderr.startswith("quarterdeck: ")
+    assert "\nquarterdeck: " in result.stderr
     assert told in result.stderr
     assert result.stdout.startswith("a.om: 3 samples")
     assert samples_in(elsewhere / "quarterdeck-data" / "lake") == 3
@@ -186,11 +217,87 @@ def test_a_lake_that_cannot_be_written_to_is_told_and_nothing_is_imported(elsewh
     lake.mkdir(parents=True)
     (lake / "segments").write_text("in the way")
     result = imported("a.om")
-    assert (result.exit_code, result.stdout) == (69, "")
+    assert (result.exit_code, result.stdout) == (69, f"lake: {lake}\n")
     assert str(lake / "segments") in result.stderr
     assert samples_in(lake) == 0
     (lake / "segments").unlink()
     assert imported("a.om").exit_code == 0
+
+
+PAGE = '# TYPE up gauge\nup{job="a"} 1\nup{job="b c"} 0\nold 5 1000\n'
+
+
+def test_a_page_without_times_is_read_from_standard_input_and_gets_the_time_that_is_said(elsewhere: Path) -> None:
+    result = imported("-", "--format", "prometheus", "--at", "2023-11-14T22:13:20Z", read=PAGE)
+    assert result.exit_code == 0, result.stderr
+    told, _ = result.stdout.splitlines()
+    assert told.startswith("standard input: 3 samples of 3 series in 1 segment, ")
+    assert told.endswith("from 1970-01-01T00:00:01Z to 2023-11-14T22:13:20Z"), "who has a time keeps it"
+    other = imported("-", "--format", "prometheus", "--at", "2023-11-14T22:13:21Z", read=PAGE)
+    assert "3 samples" in other.stdout, "another time is another import"
+    assert "nothing to do" in imported("-", "--format", "prometheus", "--at", "1700000001", read=PAGE).stdout
+    assert samples_in(elsewhere / "quarterdeck-data" / "lake") == 6
+
+
+def test_of_standard_input_it_is_seen_what_it_is_where_that_is_certain(elsewhere: Path) -> None:
+    assert imported("-", read=METRICS).stdout.startswith("standard input: 3 samples of 2 series")
+    pq.write_table(pa.table({"metric": ["m"], "labels": ["{}"], "timestamp": [1], "value": [1.0]}), "m.parquet")
+    table = (elsewhere / "m.parquet").read_bytes()
+    assert imported("-", read=table).stdout.startswith("standard input: 1 sample of 1 series")
+    for read, why in ((PAGE, "does not end with # EOF"), (gzip.compress(METRICS.encode()), "it is compressed")):
+        result = imported("-", read=read)
+        assert result.exit_code == 65
+        assert why in result.stderr
+        assert "--format: openmetrics, prometheus, parquet" in result.stderr
+    packed = imported("-", "--format", "openmetrics", read=gzip.compress(METRICS.encode()))
+    assert packed.stdout.startswith("standard input: 3 samples of 2 series")
+    assert samples_in(elsewhere / "quarterdeck-data" / "lake") == 7
+
+
+def test_a_mistake_in_standard_input_is_told_with_its_line_and_nothing_is_left_behind(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spools = elsewhere / "spools"
+    spools.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(spools))
+    result = imported("-", "--format", "openmetrics", read="up{ 1\n# EOF\n")
+    assert result.exit_code == 65
+    assert "standard input line 1 cannot be imported" in result.stderr
+    assert "--at now" in imported("-", "--format", "prometheus", read=PAGE).stderr
+    assert list(spools.iterdir()) == []
+
+
+def test_a_stream_that_does_not_end_is_ended(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quarterdeck.cli.import_inputs.MOST_COPIED_BYTES", 20)
+    result = imported("-", "--format", "prometheus", read=PAGE)
+    assert result.exit_code == 82
+    assert "standard input was not imported: it is longer than" in result.stderr
+    assert samples_in(elsewhere / "quarterdeck-data" / "lake") == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (("-", "-"), 65, "standard input can be read once"),
+        (("a.om", "--at", "yesterday"), 65, "--at was not understood"),
+        (("https://example.org/a.om",), 65, "https is no kind of store we know"),
+    ],
+)
+def test_what_cannot_be_meant_is_told_before_anything_is_done(
+    elsewhere: Path, arguments: tuple[str, ...], code: int, told: str
+) -> None:
+    result = imported(*arguments)
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert told in result.stderr
+    assert not (elsewhere / "quarterdeck-data" / "lake").exists()
+
+
+def test_a_time_for_samples_without_one_is_not_for_parquet(elsewhere: Path) -> None:
+    pq.write_table(pa.table({"metric": ["m"], "labels": ["{}"], "timestamp": [1], "value": [1.0]}), "m.parquet")
+    result = imported("m.parquet", "a.om", "--at", "now")
+    assert result.exit_code == 65
+    assert "--at is for text" in result.stderr
+    assert samples_in(elsewhere / "quarterdeck-data" / "lake") == 3
 
 
 def test_parquet_is_read_by_the_columns_that_are_named(elsewhere: Path) -> None:
@@ -221,7 +328,9 @@ def test_a_terminal_shows_how_far_it_is_and_in_the_end_only_the_answer(elsewhere
     assert terminal.process.returncode == 0
     assert "[bold]b.om" in plain(written)
     assert "samples" in plain(written)
-    assert plain(written).strip().splitlines()[-1].strip().startswith("[bold]b.om: 2,000 samples of 2,000 series")
+    last, target = plain(written).strip().splitlines()[-2:]
+    assert last.strip().startswith("[bold]b.om: 2,000 samples of 2,000 series")
+    assert target.strip() == f"lake: {elsewhere}/t/lake"
 
 
 def reads(pid: int, file: Path) -> bool:
@@ -243,5 +352,5 @@ def test_who_interrupts_it_gets_one_line_and_nothing_is_imported(elsewhere: Path
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=60)
-    assert (process.returncode, told) == (130, "quarterdeck: interrupted\n")
+    assert (process.returncode, told.splitlines()[-1]) == (130, "quarterdeck: interrupted")
     assert samples_in(elsewhere / "quarterdeck-data" / "lake") == 3

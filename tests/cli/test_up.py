@@ -118,11 +118,12 @@ def test_the_welcome_says_where_it_is_and_what_to_try(crew: Crew) -> None:
     assert f"logs      {crew.data_dir}/logs/*.log\n" in crew.said
     tries = [line.strip() for line in crew.said.splitlines() if line.startswith("  quarterdeck ")]
     assert tries[0] == f"quarterdeck status --url {crew.url}"
-    assert tries[1] == f"quarterdeck import METRICS.om --data-dir {crew.data_dir}"
-    assert tries[2].startswith("quarterdeck query ")
-    assert tries[3].startswith("quarterdeck scan ")
-    assert tries[4].startswith("quarterdeck search ")
-    assert tries[5].startswith("quarterdeck worker --join 127.0.0.1:")
+    assert tries[1] == f"quarterdeck sample-data --url {crew.url}"
+    assert tries[2] == f"quarterdeck import METRICS.om --url {crew.url}"
+    assert tries[3] == f"quarterdeck metrics --url {crew.url}"
+    assert tries[4].startswith("quarterdeck scan ")
+    assert tries[5].startswith("quarterdeck search ")
+    assert tries[6].startswith("quarterdeck worker --join 127.0.0.1:")
     assert {path.name for path in (crew.data_dir / "logs").iterdir()} == {
         "coordinator.log",
         "worker-1.log",

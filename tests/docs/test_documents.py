@@ -40,7 +40,10 @@ CREW = {
     "import": ".venv/bin/quarterdeck import metrics.om",
     "query": next(command for command in COMMANDS if command.startswith(".venv/bin/quarterdeck query ")),
     "search": next(command for command in COMMANDS if command.startswith(".venv/bin/quarterdeck search ")),
-    "curl": next(command for command in COMMANDS if command.startswith("curl ")),
+    "curl": next(command for command in COMMANDS if command.startswith("curl ") and "/v1/scan" in command),
+    "sample": ".venv/bin/quarterdeck sample-data",
+    "metrics": ".venv/bin/quarterdeck metrics http",
+    "page": "curl -s localhost:7070/metrics | .venv/bin/quarterdeck import - --format prometheus --at now",
     "coordinator": "quarterdeck coordinator --config crew.yaml",
     "worker": "quarterdeck worker --join coordinator.example:7071 --config crew.yaml",
 }
@@ -115,6 +118,12 @@ def test_the_crew_of_the_pages_can_be_started_and_asked(tmp_path: Path) -> None:
         assert "122 samples of 2 series" in imported
         table = _output([QUARTERDECK, *shlex.split(CREW["query"])[1:], "--format", "table"], tmp_path, environment)
         assert "api" in table
+        sample = _output([QUARTERDECK, *shlex.split(CREW["sample"])[1:]], tmp_path, environment)
+        assert f"lake: {tmp_path}/quarterdeck-data/lake, the lake of the crew at {url}" in sample
+        listed = _output([QUARTERDECK, *shlex.split(CREW["metrics"])[1:]], tmp_path, environment)
+        assert re.search(r"http_requests_total +counter +≥ 30 +20", listed), listed
+        page = CREW["page"].replace("localhost:7070", url).replace(".venv/bin/quarterdeck", QUARTERDECK)
+        assert "standard input: " in _output(["sh", "-c", page], tmp_path, environment)
         curl = CREW["curl"].replace("localhost:7070", url).replace('"logs/"', f'"{tmp_path / "logs"}"')
         curl = curl.replace(".venv/bin/quarterdeck", QUARTERDECK)
         rows = _output(["sh", "-c", curl], tmp_path, environment).splitlines()

@@ -5,11 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from quarterdeck.cli.main import app
 from quarterdeck.stores.objects import ObjectStores
 from tests.contract.database.places import NoServer, PostgresServer, postgres
 from tests.e2e.crew import Coordinator, Crew
-from tests.e2e.promql import answer
+from tests.e2e.door import TOKEN
+from tests.e2e.promql import Ask, answer
 from tests.e2e.samples import Samples, Store
 from tests.stores.s3 import Bucket, moto
 
@@ -59,6 +62,27 @@ def test_samples_in_a_bucket_with_a_catalog_in_postgres_are_queried_by_two_worke
         reply = answer(cloud.coordinator.door, ask)
         assert reply.result == CLOUD.truth(ask)
         assert cloud.coordinator.query(reply.query_id)["by_worker"].keys() == {"bow", "stern"}
+
+
+def test_the_command_writes_there_with_its_own_keys_and_password(
+    cloud: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.om").write_text("rain 3 1700000000\n# EOF\n")
+    monkeypatch.setenv("QUARTERDECK_TOKEN", TOKEN)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", str(cloud.bucket.options.access_key_id))
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", str(cloud.bucket.options.secret_access_key))
+    command = ["import", str(tmp_path / "a.om"), "--url", cloud.coordinator.http]
+    told = CliRunner().invoke(app, command)
+    assert told.exit_code == 65
+    assert "has its catalog at postgresql://" in told.stderr
+    monkeypatch.setenv("QUARTERDECK_COORDINATOR_DATABASE_URL", cloud.store.database_url)
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.stderr
+    assert f"lake: {cloud.store.lake_url}, with the catalog postgresql://" in done.stdout
+    (one,) = answer(cloud.coordinator.door, Ask("rain", {"start": 1700000000, "end": 1700000000, "step": 60})).result
+    assert one["values"] == [[1700000000, "3"]]
+    listed = CliRunner().invoke(app, ["import", "--list", "--url", cloud.coordinator.http])
+    assert "1 sample of 1 series, from 2023-11-14T22:13:20Z to 2023-11-14T22:13:20Z" in listed.stdout
 
 
 def test_a_segment_that_is_gone_from_the_bucket_is_told_by_its_url(cloud: Cloud, tmp_path: Path) -> None:

@@ -142,6 +142,8 @@ LARGEST: Final[Mapping[str, tuple[tuple[str, bytes], ...]]] = {
     "/api/v1/metrics/metadata": _TAGS,
     "/api/v1/metrics/tags": _TAGS,
     "/api/v1/metrics/tagvalues": _TAGS,
+    "/api/v1/metrics/ranges": (_form(("match", "*a" * 100)), _form(*(("metric", f"m{n}") for n in range(999)))),
+    "/api/v1/metrics/selected": (*_TEXTS, _form(("query", "up"), ("time", "9" * 400_000))),
 }
 """By the path of a route that takes a body: the largest that makes sense, and some that are a little larger."""
 

@@ -74,6 +74,10 @@ class Client:
         finally:
             connection.close()
 
+    def begin_get(self, path: str, headers: Mapping[str, str]) -> "Exchange":
+        """Asks for what is there, and does not wait for the answer; close what is returned."""
+        return self._send(path, None, headers, _ANSWER_S, "GET")
+
     def post(self, path: str, document: Mapping[str, object], *, accept: str, timeout_s: float | None) -> "Exchange":
         """Sends a request, and does not wait for the answer; close what is returned. `timeout_s` limits each wait for
         more of the answer; None is for ever."""
@@ -102,11 +106,13 @@ class Client:
             response = connection.getresponse()
             return response, response.read()
 
-    def _send(self, path: str, body: bytes, headers: Mapping[str, str], timeout_s: float | None) -> "Exchange":
+    def _send(
+        self, path: str, body: bytes | None, headers: Mapping[str, str], timeout_s: float | None, method: str = "POST"
+    ) -> "Exchange":
         connection = self._connection(timeout_s)
         try:
             with self._explained():
-                connection.request("POST", self._place.path + path, body, {**self._headers(), **headers})
+                connection.request(method, self._place.path + path, body, {**self._headers(), **headers})
         except BaseException:
             connection.close()
             raise

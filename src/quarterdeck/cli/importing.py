@@ -1,12 +1,12 @@
-"""`quarterdeck import`: metrics from files into the lake, with a bar that shows how far it is.
+"""`quarterdeck import`: metrics from files into the lake of a crew, with a bar that shows how far it is.
 
-It works by itself, whether a crew is running or not: it writes segments into the lake and tells the catalog at the end.
+It writes segments into the lake and tells the catalog at the end; `lake_target` says whose lake that is.
 """
 
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import closing
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -14,12 +14,14 @@ from typing import Final
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from quarterdeck.cli.crew_plan import COORDINATOR
-from quarterdeck.cli.options import MetricsFormat, TimestampUnit, parse_settings
+from quarterdeck.cli.import_inputs import Input, check_names, inputs_of, opened
+from quarterdeck.cli.lake_target import LakeTarget, TargetOrder, find_target
+from quarterdeck.cli.options import MetricsFormat, TimestampUnit
+from quarterdeck.cli.query_times import now_s, parse_time_s
+from quarterdeck.cli.shown_times import shown_span
 from quarterdeck.cli.telling import counted, printable, tell
-from quarterdeck.config import CoordinatorSettings, load_coordinator
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
-from quarterdeck.metrics.catalog import list_imports
+from quarterdeck.metrics.catalog import ImportRecord, list_imports
 from quarterdeck.metrics.importing import importer
 from quarterdeck.metrics.importing.batches import SampleReader
 from quarterdeck.metrics.importing.column_mapping import ColumnMapping, TimeUnit
@@ -28,31 +30,25 @@ from quarterdeck.metrics.importing.parquet import ParquetReader
 from quarterdeck.metrics.importing.prometheus_text import PrometheusTextReader
 from quarterdeck.metrics.promql.labels import METRIC_NAME
 from quarterdeck.stores.database.opening import open_database
-from quarterdeck.stores.objects import ObjectStores, S3Options
+from quarterdeck.stores.limits import MIB
 
-_MIB: Final = 1024 * 1024
-_BY_EXTENSION: Final = {
-    ".om": MetricsFormat.OPENMETRICS,
-    ".openmetrics": MetricsFormat.OPENMETRICS,
-    ".prom": MetricsFormat.PROMETHEUS,
-    ".parquet": MetricsFormat.PARQUET,
-}
-_COMPRESSED: Final = frozenset({".gz", ".zst", ".zstd"})
+_MS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class ImportOrder:
     """What somebody asked for."""
 
-    files: Sequence[Path]
+    names: Sequence[str]
+    """Files, `-` for standard input, objects in a bucket."""
     format: MetricsFormat | None
     mapping: ColumnMapping
     tenant: str
     shards: int | None
     again: bool
-    data_dir: Path | None
-    config: Path | None
-    settings: Sequence[str] = field(repr=False)
+    target: TargetOrder
+    at: str | None = None
+    """The time of samples that have none."""
 
 
 def mapping_of(
@@ -78,48 +74,51 @@ def mapping_of(
 
 
 def run(order: ImportOrder) -> int:
-    """Imports one file after the other. One that fails is told, and the others are imported all the same; a name that
-    does not say what it is stops all of them before the first."""
-    sources = [_source(path, order) for path in order.files]
-    settings = _settings(order)
+    """Imports one after the other. One that fails is told, and the others are imported all the same; a name that does
+    not say what it is stops all of them before the first."""
+    at_ms = None if order.at is None else round(parse_time_s("--at", order.at, now_s()) * _MS)
+    check_names(order.names, order.format)
+    target = find_target(order.target)
+    inputs = inputs_of(order.names, order.format, target.objects)
+    sys.stderr.write(f"importing into {target.told}\n")
     console = Console(stderr=True)
     code = 0
-    with closing(open_database(settings.database_url)) as database:
-        database.upgrade()
-        lake = importer.Lake(
-            database,
-            ObjectStores(S3Options(**settings.s3.options()), timeout_s=settings.store_timeout_s),
-            settings.lake_url,
-            settings.orphan_grace_s,
-        )
-        for source in sources:
+    with opened_lake(target) as lake:
+        for each in inputs:
             try:
-                sys.stdout.write(_told(source.path, _import(lake, source, order, console)) + "\n")
+                sys.stdout.write(_told(each.name, _import(lake, target, each, order, at_ms, console)) + "\n")
             except QuarterdeckError as error:
                 code = tell(error)
+    sys.stdout.write(f"lake: {target.told}\n")
     return code
+
+
+@contextmanager
+def opened_lake(target: LakeTarget) -> Generator[importer.Lake]:
+    """Closed at the end of the block."""
+    with closing(open_database(target.database_url)) as database:
+        database.upgrade()
+        yield importer.Lake(database, target.objects(), target.lake_url, target.orphan_grace_s)
 
 
 def show(order: ImportOrder) -> int:
     """What was imported, the latest last."""
-    with closing(open_database(_settings(order).database_url)) as database:
-        database.upgrade()
-        records = database.read(lambda connection: list_imports(connection, order.tenant))
+    target = find_target(order.target)
+    with opened_lake(target) as lake:
+        records = lake.database.read(lambda connection: list_imports(connection, order.tenant))
+    sys.stdout.write(f"lake: {target.told}\n")
     if not records:
         sys.stdout.write(f"nothing was imported for {printable(order.tenant)}\n")
     for record in records:
-        at = datetime.fromtimestamp(record.imported_at_ms / 1000, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
-        samples, series = counted(record.sample_count, "sample"), counted(record.series_count, "series", "series")
-        sys.stdout.write(f"{at}  {printable(record.source)}: {samples} of {series}\n")
+        at = datetime.fromtimestamp(record.imported_at_ms / _MS, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+        sys.stdout.write(f"{at}  {printable(record.source)}: {_counts(record)}{_times(record)}\n")
     return 0
 
 
-def _settings(order: ImportOrder) -> CoordinatorSettings:
-    place = {} if order.data_dir is None else {"data_dir": order.data_dir / COORDINATOR}
-    return load_coordinator(order.config, {**parse_settings(order.settings), **place})
-
-
-def _import(lake: importer.Lake, source: importer.Source, order: ImportOrder, console: Console) -> importer.Imported:
+def _import(
+    lake: importer.Lake, target: LakeTarget, wanted: Input, order: ImportOrder, at_ms: int | None, console: Console
+) -> importer.Imported:
+    label = printable(wanted.name.rpartition("/")[2])
     bar = Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -132,61 +131,66 @@ def _import(lake: importer.Lake, source: importer.Source, order: ImportOrder, co
         disable=not console.is_terminal,
     )
     with bar:
-        task = bar.add_task(source.path.name, total=None, samples=0)
+        task = bar.add_task(label, total=None, samples=0)
+
+        def copied(size_bytes: int) -> None:
+            known = None if wanted.object is None else wanted.object.size_bytes
+            bar.update(task, description=f"copying {label}", total=known, completed=size_bytes)
 
         def show(progress: importer.Progress) -> None:
             bar.update(
                 task,
-                description=f"{progress.step} {source.path.name}",
+                description=f"{progress.step} {label}",
                 total=progress.size_bytes,
                 completed=progress.read_bytes,
                 samples=progress.samples,
             )
 
-        return importer.import_file(
-            lake, source, order.tenant, shard_count=order.shards, again=order.again, on_progress=show
-        )
+        with opened(wanted, target.objects, copied) as (path, form):
+            source = _source(wanted, path, form, order.mapping, at_ms)
+            return importer.import_file(
+                lake, source, order.tenant, shard_count=order.shards, again=order.again, on_progress=show
+            )
 
 
-def _told(path: Path, imported: importer.Imported) -> str:
+def _told(name: str, imported: importer.Imported) -> str:
     record = imported.record
-    name = printable(str(path))
+    name = printable(name)
     if imported.was_there:
-        return f"{name}: was imported before, with {counted(record.sample_count, 'sample')}; nothing to do"
-    size = f"{imported.size_bytes / _MIB:,.1f} MiB"
-    told = (
-        f"{name}: {counted(record.sample_count, 'sample')} of {counted(record.series_count, 'series', 'series')} "
-        f"in {counted(imported.segments, 'segment')}, {size}"
-    )
+        samples = counted(record.sample_count, "sample")
+        return f"{name}: was imported before, with {samples}{_times(record)}; nothing to do"
+    segments = counted(imported.segments, "segment")
+    told = f"{name}: {_counts(record)} in {segments}, {imported.size_bytes / MIB:,.1f} MiB{_times(record)}"
     if imported.duplicates:
         same = counted(imported.duplicates, "sample")
         told += f"; {same} left out for a later one of the same series and time"
     return told
 
 
-def _source(path: Path, order: ImportOrder) -> importer.Source:
-    form = order.format or _format_of(path)
-    mapping = order.mapping
-    opened: dict[MetricsFormat, Callable[[], SampleReader]] = {
-        MetricsFormat.OPENMETRICS: lambda: OpenMetricsReader(path),
-        MetricsFormat.PROMETHEUS: lambda: PrometheusTextReader(path),
-        MetricsFormat.PARQUET: lambda: ParquetReader(path, mapping),
-    }
-    options = f"{form} {mapping}" if form is MetricsFormat.PARQUET else form.value
-    return importer.Source(path, options, opened[form])
+def _counts(record: ImportRecord) -> str:
+    return f"{counted(record.sample_count, 'sample')} of {counted(record.series_count, 'series', 'series')}"
 
 
-def _format_of(path: Path) -> MetricsFormat:
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] in _COMPRESSED:
-        suffixes.pop()
-    found = _BY_EXTENSION.get(suffixes[-1]) if suffixes else None
-    if found is None:
-        known = ", ".join(_BY_EXTENSION)
+def _times(record: ImportRecord) -> str:
+    span = shown_span(record.first_ms, record.last_ms)
+    return f", {span}" if span else ""
+
+
+def _source(
+    wanted: Input, path: Path, form: MetricsFormat, mapping: ColumnMapping, at_ms: int | None
+) -> importer.Source:
+    if at_ms is not None and form is MetricsFormat.PARQUET:
         raise QuarterdeckError(
             ErrorCode.INVALID_ARGUMENT,
-            f"{path} was not imported",
-            f"its name does not end with one of {known}, so that it is not known what it is",
-            f"say it with --format: {', '.join(MetricsFormat)}",
+            f"{wanted.name} was not imported",
+            "--at is for text, and in Parquet a column has the time of each sample",
+            "leave --at out, and name the column with --timestamp-column",
         )
-    return found
+    name = "" if wanted.path is not None else wanted.name
+    readers: dict[MetricsFormat, Callable[[], SampleReader]] = {
+        MetricsFormat.OPENMETRICS: lambda: OpenMetricsReader(path, name=name, at_ms=at_ms),
+        MetricsFormat.PROMETHEUS: lambda: PrometheusTextReader(path, name=name, at_ms=at_ms),
+        MetricsFormat.PARQUET: lambda: ParquetReader(path, mapping, name=name),
+    }
+    options = f"{form} {mapping}" if form is MetricsFormat.PARQUET else form.value
+    return importer.Source(path, options if at_ms is None else f"{options} at {at_ms}", readers[form], name)

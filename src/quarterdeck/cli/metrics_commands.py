@@ -11,11 +11,18 @@ from quarterdeck.cli.telling import exit_code_of
 
 def import_metrics(
     files: Annotated[
-        list[Path] | None,
-        typer.Argument(help="OpenMetrics (.om), Prometheus' text (.prom) or Parquet; also .gz and .zst."),
+        list[str] | None,
+        typer.Argument(
+            help="OpenMetrics (.om), Prometheus' text (.prom) or Parquet; also .gz and .zst. Of a bucket also folders "
+            "and globs: s3://bucket/2026/*.om. - is standard input."
+        ),
     ] = None,
     format: Annotated[  # noqa: A002 - the word that people write
         opt.MetricsFormat | None, typer.Option(help="What the files are.  [default: by the ends of their names]")
+    ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Text: the time of samples that have none, such as now or now-1h."),
     ] = None,
     metric_column: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Parquet: the metric's name.  [default: metric]")
@@ -48,49 +55,137 @@ def import_metrics(
     again: Annotated[
         bool, typer.Option("--again", help="Import what was imported before, too, and replace it.")
     ] = False,
-    data_dir: Annotated[
-        Path | None,
-        typer.Option(
-            help="The folder of the crew: catalog and segments are below it.  [default: quarterdeck-data]",
-            file_okay=False,
-        ),
-    ] = None,
+    url: opt.Url = opt.DEFAULT_URL,
+    token_file: opt.TokenFile = None,
+    authority: opt.Authority = None,
+    insecure: opt.InClear = False,
+    offline: opt.Offline = False,
+    data_dir: opt.CrewFolder = None,
     config: opt.ConfigFile = None,
     settings: opt.Settings = None,
 ) -> None:
-    """Import metrics into the lake.
+    """Import metrics into the lake of the running crew.
 
     The samples become Parquet files, sorted and sharded by series, that the crew queries and any other tool can read.
-    It works whether a crew is running or not; queries see the new samples as soon as this ends. A file is imported as a
-    whole or not at all, and the same file only once. Where the catalog and the segments are is a matter of the
-    coordinator's settings `database_url` and `lake_url`, or of --data-dir.
+    Queries see them as soon as this ends. A file is imported as a whole or not at all, and the same file only once.
+
+    The crew at --url is asked where its lake is, and the lake is named before and after. What it takes to open a bucket
+    or a database server is not told: it is in --config, --set or the environment, as for the coordinator. With
+    --data-dir no crew is asked; where none answers, ./quarterdeck-data is written to if it is the folder of a crew.
+
+    A TIME is now, now-2h, 2026-01-31T12:00:00Z (local time without the zone) or seconds since 1970.
 
     Examples:
 
       quarterdeck import metrics.om
 
+      curl -s http://127.0.0.1:7070/metrics | quarterdeck import - --format prometheus --at now
+
+      quarterdeck import 's3://backup/2026/*.om.gz' --data-dir /var/lib/quarterdeck
+
     \b
       quarterdeck import samples.parquet --metric cpu_seconds_total \\
         --timestamp-column ts --value-column v --label-column host --label-column job
 
-      quarterdeck import metrics.om.gz --set database_url=postgresql://… --set lake_url=s3://lake/metrics
+      quarterdeck import --list
     """
-    from quarterdeck.cli.importing import ImportOrder, mapping_of, run, show  # noqa: PLC0415 - loaded when it is needed
+    from quarterdeck.cli.client import Access  # noqa: PLC0415 - loaded when it is needed
+    from quarterdeck.cli.importing import ImportOrder, mapping_of, run, show  # noqa: PLC0415
+    from quarterdeck.cli.lake_target import TargetOrder  # noqa: PLC0415
 
     if not files and not listed:
         raise typer.BadParameter("name at least one, or --list", param_hint="FILES")
     if shards is not None and shards & (shards - 1):
         raise typer.BadParameter(f"{shards} is no power of two", param_hint="--shards")
-    if not tenant or tenant != tenant.strip():
-        raise typer.BadParameter("nobody could ask for such a name: X-Scope-OrgID is trimmed", param_hint="--tenant")
+    opt.check_tenant(tenant)
     try:
         mapping = mapping_of(
             metric_column, metric, timestamp_column, timestamp_unit, value_column, label_column or (), labels_column
         )
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
-    order = ImportOrder(files or (), format, mapping, tenant, shards, again, data_dir, config, settings or ())
+    access = Access(url, token_file, authority, insecure)
+    target = TargetOrder(access, data_dir, config, settings or (), offline)
+    order = ImportOrder(files or (), format, mapping, tenant, shards, again, target, at)
     raise typer.Exit(exit_code_of(lambda: show(order) if listed else run(order)))
+
+
+def sample_data(
+    folder: Annotated[
+        Path, typer.Option("--dir", help="Where logs and tables are written; a new folder.", file_okay=False)
+    ] = Path("quarterdeck-sample"),
+    hours: Annotated[
+        float, typer.Option(min=0.1, max=168, help="How many hours of metrics and logs there are, until now.")
+    ] = 6.0,
+    seed: Annotated[int, typer.Option(min=0, help="Another one makes other data.")] = 1,
+    tenant: Annotated[str, typer.Option(help="Whose metrics they are.")] = "default",
+    url: opt.Url = opt.DEFAULT_URL,
+    token_file: opt.TokenFile = None,
+    authority: opt.Authority = None,
+    insecure: opt.InClear = False,
+    offline: opt.Offline = False,
+    data_dir: opt.CrewFolder = None,
+    config: opt.ConfigFile = None,
+    settings: opt.Settings = None,
+) -> None:
+    """Make metrics, logs and tables to try things with, right after `quarterdeck up`.
+
+    The metrics of a small web site go into the lake of the running crew, as with `quarterdeck import`: counters,
+    gauges, classic and native histograms of some hours until now. Beside them there is a folder with logs (NDJSON) to
+    search, and one with requests (Parquet, a folder for each day) to scan. In the end there are commands to paste.
+    There is something to find: an instance that was away, and a quarter of an hour with slow answers and errors.
+
+    Run again, it replaces all that it has made before, up to the new now.
+
+    Examples:
+
+      quarterdeck sample-data
+
+      quarterdeck sample-data --dir /tmp/sample --hours 24 --tenant team-a
+    """
+    from quarterdeck.cli.client import Access  # noqa: PLC0415 - loaded when it is needed
+    from quarterdeck.cli.lake_target import TargetOrder  # noqa: PLC0415
+    from quarterdeck.cli.sample_data import SampleOrder, run  # noqa: PLC0415
+
+    opt.check_tenant(tenant)
+    target = TargetOrder(Access(url, token_file, authority, insecure), data_dir, config, settings or (), offline)
+    order = SampleOrder(target, folder, tenant, hours, seed)
+    raise typer.Exit(exit_code_of(lambda: run(order)))
+
+
+def list_metrics(
+    pattern: Annotated[
+        str, typer.Argument(help="Only names that have this in them, or are like it with * and ?.", show_default=False)
+    ] = "",
+    format: Annotated[  # noqa: A002 - the word that people write
+        opt.ListFormat, typer.Option(help="JSON and CSV have the number of samples and the help texts, too.")
+    ] = opt.ListFormat.TABLE,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="The most metrics to list.")] = 1000,
+    tenant: opt.Tenant = None,
+    url: opt.Url = opt.DEFAULT_URL,
+    token_file: opt.TokenFile = None,
+    authority: opt.Authority = None,
+    insecure: opt.InClear = False,
+) -> None:
+    """List the metrics, and when they have samples.
+
+    Each has its type where an import told it, the number of its series, and the times of its first and its last sample:
+    what to give to `quarterdeck query` as --at, --start and --end. A number after ≥ is the least it can be. The
+    coordinator knows it all from its catalog. Of another server of the Prometheus HTTP API there are the names.
+
+    Examples:
+
+      quarterdeck metrics
+
+      quarterdeck metrics http
+
+      quarterdeck metrics 'node_*_total' --format csv
+    """
+    from quarterdeck.cli.client import Access  # noqa: PLC0415 - loaded when it is needed
+    from quarterdeck.cli.metrics_list import run  # noqa: PLC0415
+
+    access = Access(url, token_file, authority, insecure)
+    raise typer.Exit(exit_code_of(lambda: run(access, pattern, limit, tenant, format)))
 
 
 def query(

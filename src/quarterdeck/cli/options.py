@@ -56,6 +56,21 @@ Authority = Annotated[
     Path | None,
     typer.Option(help="For https: the certificate of the authority that signed the crew's.", dir_okay=False),
 ]
+Offline = Annotated[
+    bool,
+    typer.Option(
+        "--offline", help="Ask no crew: write where --config, --set and the environment say, or as if none answered."
+    ),
+]
+CrewFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-dir",
+        help="The folder of a crew, instead of asking one: catalog and segments are below it.",
+        file_okay=False,
+        show_default=False,
+    ),
+]
 
 At = Annotated[str | None, typer.Option(metavar="TIME", help="An instant query at this time.  [default: now]")]
 Start = Annotated[str | None, typer.Option(metavar="TIME", help="A range query from here on.")]
@@ -118,6 +133,14 @@ class QueryFormat(StrEnum):
     CSV = "csv"
 
 
+class ListFormat(StrEnum):
+    """How `metrics` shows its list."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
 class Partial(StrEnum):
     """What `query` makes of samples that cannot be read."""
 
@@ -157,6 +180,12 @@ def check_times(at: str | None, start: str | None, end: str | None, last: str | 
         for option, value in (("--end", end), ("--step", step)):
             if value is not None:
                 raise typer.BadParameter("it is for a range: add --last or --start", param_hint=option)
+
+
+def check_tenant(tenant: str) -> None:
+    """Whether anybody could ask for it."""
+    if not tenant or tenant != tenant.strip():
+        raise typer.BadParameter("nobody could ask for such a name: X-Scope-OrgID is trimmed", param_hint="--tenant")
 
 
 def merge_flags(settings: Mapping[str, object], **named: Any) -> dict[str, object]:

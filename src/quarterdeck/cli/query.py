@@ -28,7 +28,6 @@ _FEWEST_ROWS: Final = 8
 _MOST_ROWS: Final = 18
 _OTHER_LINES: Final = 7
 """Of a chart, beside its rows and the rows of its legend."""
-_LIST_METRICS: Final = """quarterdeck query 'count by (__name__) ({__name__!=""})'"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +47,16 @@ def run(access: Access, order: QueryOrder) -> int:
     points = dots_within(shutil.get_terminal_size().columns) if form is QueryFormat.CHART else _POINTS
     times = resolve_times(order.times, now_s(), points)
     client = Client(access)
-    body = ask(client, Question(order.query, times, order.timeout, order.tenant, order.partial))
+    question = Question(order.query, times, order.timeout, order.tenant, order.partial)
+    body = ask(client, question)
     try:
         if form is QueryFormat.JSON:
             _print_json(client, body)
         else:
-            _show(read(client, body), form, times if isinstance(times, Range) else None)
+            answer = read(client, body)
+            _show(answer, form, times if isinstance(times, Range) else None)
+            if answer.single is None and not answer.series:
+                _say_why(client, question)
         sys.stdout.flush()
     except BrokenPipeError:
         return reader_gone()
@@ -91,12 +94,18 @@ def _show(answer: QueryAnswer, form: QueryFormat, times: Range | None) -> None:
         if answer.has_histograms:
             _console().print(HISTOGRAM_HINT, style="dim")
     print_notes(answer.warnings, answer.infos)
-    if answer.single is None and not answer.series:
-        console = _console()
-        console.print(
-            f"the answer is empty: no series matches {'in that range' if times else 'at that time'}", style="yellow"
-        )
-        console.print(f"`{_LIST_METRICS}` lists the metrics", markup=False)
+
+
+def _say_why(client: Client, question: Question) -> None:
+    """That the answer is empty, and what may be done about it."""
+    from quarterdeck.cli.query_hint import hints  # noqa: PLC0415 - most answers are not empty
+
+    is_range = isinstance(question.times, Range)
+    first, *more = hints(client, question.fields(), question.tenant, is_range=is_range)
+    console = _console()
+    console.print(f"the answer is empty: {first}", style="yellow", markup=False)
+    for line in more:
+        console.print(line, markup=False)
 
 
 def _print_chart(console: "Console", answer: QueryAnswer, times: Range) -> None:

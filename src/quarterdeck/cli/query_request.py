@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from quarterdeck.cli.client import Client
+from quarterdeck.cli.metric_answers import tenant_headers
 from quarterdeck.cli.query_answer import QueryAnswer, read_answer
 from quarterdeck.cli.query_refusal import query_refusal
 from quarterdeck.cli.query_times import Instant, Range, parse_length_s
 from quarterdeck.cli.waiting import Waiting
-from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 
 _LATE_S = 30.0
 """How much later than its time limit a server may say that it is over."""
@@ -38,16 +38,7 @@ class Question:
         return {"query": self.query, **self.times.fields(), **given}
 
     def headers(self) -> Mapping[str, str]:
-        if self.tenant is None:
-            return {}
-        if not self.tenant or not self.tenant.isascii() or not self.tenant.isprintable():
-            raise QuarterdeckError(
-                ErrorCode.INVALID_ARGUMENT,
-                "--tenant was not understood",
-                f"{self.tenant!r} cannot stand in a header",
-                "take letters and digits",
-            )
-        return {"x-scope-orgid": self.tenant}
+        return tenant_headers(self.tenant)
 
 
 def ask(client: Client, question: Question) -> bytes:

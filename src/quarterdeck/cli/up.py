@@ -15,7 +15,7 @@ from quarterdeck.cli.child import Child, ChildFailedError
 from quarterdeck.cli.client import Access, Client
 from quarterdeck.cli.crew_plan import COORDINATOR, CrewPlan, CrewRequest, dialled
 from quarterdeck.cli.documents import ask_crew
-from quarterdeck.cli.options import DEFAULT_DATA_DIR, DEFAULT_URL
+from quarterdeck.cli.options import DEFAULT_URL
 from quarterdeck.cli.stop_requests import StopRequests
 from quarterdeck.cli.supervisor import LOOK_S, ChildEvent, Supervisor
 from quarterdeck.cli.telling import counted
@@ -173,7 +173,6 @@ def suggestions(plan: CrewPlan, url: str, control: str, processes: LocalProcesse
     """Commands to try, as they have to be written for this crew."""
     folder = plan.request.data_dir
     at = "" if url == DEFAULT_URL else f" --url {url}"
-    lake = "" if folder == DEFAULT_DATA_DIR else f" --data-dir {folder}"
     token = ""
     place = urlsplit(url)
     if plan.token_file is not None and processes.find(place.hostname or "", place.port or 0) is None:
@@ -182,8 +181,9 @@ def suggestions(plan: CrewPlan, url: str, control: str, processes: LocalProcesse
     join = f"quarterdeck worker --join {control} --data-dir {folder / 'one-more'}"
     return [
         f"quarterdeck status{at}{token}",
-        f"quarterdeck import METRICS.om{lake}",
-        f"quarterdeck query 'count by (__name__) ({{__name__!=\"\"}})'{at}{token}",
+        f"quarterdeck sample-data{at}{token}",
+        f"quarterdeck import METRICS.om{at}{token}",
+        f"quarterdeck metrics{at}{token}",
         f"quarterdeck scan {counting}{at}{token}",
         f"quarterdeck search 'error | count() by host' LOGS{at}{token}",
         f"{join} --set token_file={plan.token_file}" if token else join,

@@ -54,8 +54,10 @@ from quarterdeck.http.server import HttpServer
 from quarterdeck.metrics.api.parameters import MAX_STEPS
 from quarterdeck.metrics.catalog import Catalog
 from quarterdeck.metrics.freed_memory import give_back_freed_memory, share_arenas, use_one_allocator
+from quarterdeck.metrics.lake_routes import LakeSettings, lake_router
 from quarterdeck.metrics.orphans import OrphanCollector
 from quarterdeck.metrics.promql.limits import Limits
+from quarterdeck.metrics.range_routes import range_router
 from quarterdeck.metrics.routes import PREFIX, metrics_router
 from quarterdeck.metrics.series_service import SeriesService
 from quarterdeck.metrics.service import MetricsService, QueryOptions
@@ -145,7 +147,9 @@ class Coordinator:
             ),
             on_trouble=log_trouble,
         )
-        self._objects = ObjectStores(S3Options(**settings.s3.options()), timeout_s=settings.store_timeout_s)
+        s3 = S3Options(**settings.s3.options())
+        self._objects = ObjectStores(s3, timeout_s=settings.store_timeout_s)
+        self._lake = LakeSettings(settings.database_url, settings.lake_url, s3, settings.orphan_grace_s)
         self._store_metrics = StoreMetrics(self._registry)
         self._scans = ScanService(
             self._driver,
@@ -297,9 +301,11 @@ class Coordinator:
             queries_router(self._log),
             scan_router(self._scans, roots),
             search_router(self._search.service, roots=roots),
+            lake_router(self._lake, self._objects),
             metrics_router(self._queries, series),
             stream_router(self._queries),
             tag_router(self._queries, series),
+            range_router(self._queries),
             text_router(self._queries),
             prometheus_status_router(self._queries.options, self._missing, settings.memory_bytes),
             recruiter_router(self._recruiter, recruiting),

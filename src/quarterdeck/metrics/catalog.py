@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, bindparam, delete, func, or_, select, update
+from sqlalchemy import Connection, Row, Select, bindparam, delete, func, or_, select, update
 
 from quarterdeck.metrics import places
 from quarterdeck.metrics.importing.batches import MetricMetadata
@@ -54,6 +54,9 @@ class ImportRecord:
     sample_count: int
     series_count: int
     imported_at_ms: int
+    first_ms: int | None = None
+    """When the first sample is, by the segments; None where there is none."""
+    last_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +113,7 @@ def find_import(connection: Connection, tenant: str, fingerprint: str) -> Import
     """The import of the same content, if there was one."""
     table = tables.imports
     row = connection.execute(
-        select(table).where(table.c.tenant == tenant, table.c.fingerprint == fingerprint)
+        _imports().where(table.c.tenant == tenant, table.c.fingerprint == fingerprint)
     ).one_or_none()
     return None if row is None else _import_record(row)
 
@@ -118,8 +121,16 @@ def find_import(connection: Connection, tenant: str, fingerprint: str) -> Import
 def list_imports(connection: Connection, tenant: str) -> list[ImportRecord]:
     """All imports of a tenant, the latest last."""
     table = tables.imports
-    rows = connection.execute(select(table).where(table.c.tenant == tenant).order_by(table.c.imported_at_ms))
+    rows = connection.execute(_imports().where(table.c.tenant == tenant).order_by(table.c.imported_at_ms))
     return [_import_record(row) for row in rows]
+
+
+def _imports() -> Select[Any]:
+    """Imports, and when their samples begin and end: the segments know, those of earlier releases too."""
+    imports, segments = tables.imports, tables.segments
+    first, last = func.min(segments.c.min_ts_ms).label("first_ms"), func.max(segments.c.max_ts_ms).label("last_ms")
+    joined = imports.outerjoin(segments, segments.c.import_id == imports.c.import_id)
+    return select(imports, first, last).select_from(joined).group_by(imports.c.import_id)
 
 
 def record_import(
@@ -296,4 +307,6 @@ def _import_record(row: Row[Any]) -> ImportRecord:
         row.sample_count,
         row.series_count,
         row.imported_at_ms,
+        row.first_ms,
+        row.last_ms,
     )

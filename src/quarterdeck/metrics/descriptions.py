@@ -160,6 +160,52 @@ _PATHS: Final[Mapping[str, _Path]] = MappingProxyType(
         ),
         "/api/v1/metrics/tags": _Path(_TAGS, ["__name__", "job"], _JSON),
         "/api/v1/metrics/tagvalues": _Path((_TAG, *_TAGS), ["api", "web"], _JSON),
+        "/api/v1/metrics/ranges": _Path(
+            (
+                Parameter("match", "Only metrics whose name has this in it, or is like it with `*` and `?`.", "http_*"),
+                Parameter("metric", "Only these, by their whole names.", ["up"], many=True),
+                Parameter("limit", "The most metrics in the answer; at most and by default 10000.", 100, "integer"),
+            ),
+            [
+                {
+                    "metric": "up",
+                    "type": "gauge",
+                    "help": "Whether it was reached.",
+                    "unit": "",
+                    "samples": 2880,
+                    "series": 3,
+                    "series_are_all": True,
+                    "first_ms": 1435781430781,
+                    "last_ms": 1435867815781,
+                    "times_are_exact": True,
+                }
+            ],
+        ),
+        "/api/v1/metrics/selected": _Path(
+            (
+                _QUERY,
+                Parameter("time", f"Of an instant query. {_TIME}; by default now.", "1435781451.781"),
+                Parameter("start", f"The first step of a range query. {_TIME}.", "1435781430.781"),
+                Parameter("end", f"Its last step, at most. {_TIME}.", "2015-07-01T20:15:00Z"),
+                Parameter("step", "From step to step: seconds or a duration.", "15s"),
+            ),
+            {
+                "metrics": 412,
+                "selectors": [
+                    {
+                        "selector": 'up{job="api"}',
+                        "metric": "up",
+                        "start_ms": 1435781130782,
+                        "end_ms": 1435781430781,
+                        "found": False,
+                        "first_ms": 1435651200000,
+                        "last_ms": 1435737600000,
+                        "times_are_exact": True,
+                        "near": list[str](),
+                    }
+                ],
+            },
+        ),
     }
 )
 

@@ -19,6 +19,7 @@ from contextlib import (
     suppress,
 )
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Final, TypeVar
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
@@ -38,7 +39,7 @@ from quarterdeck.crew.query_log import AskedQuery, QueryKind, QueryLog
 from quarterdeck.metrics.catalog import Catalog
 from quarterdeck.metrics.memory_share import MemoryShare
 from quarterdeck.metrics.model import DEFAULT_TENANT
-from quarterdeck.metrics.planning import WORK_ROWS, Division, ShardWork, divide, selections_of
+from quarterdeck.metrics.planning import WORK_ROWS, Division, Selection, ShardWork, divide, selections_of
 from quarterdeck.metrics.promql.blocks import Grid, SeriesBlock, VectorBlock
 from quarterdeck.metrics.promql.engine import value_at
 from quarterdeck.metrics.promql.errors import LimitExceeded
@@ -309,6 +310,14 @@ class MetricsService:
     def asked(self, request: QueryRequest) -> AskedQuery:
         """A query that is to be opened: people see it from now on."""
         return self.log.asked(self._ids.query_id(), QueryKind.METRICS, request.text, request.tenant)
+
+    async def selections(self, request: QueryRequest, at_most: int) -> list[Selection]:
+        """What the selectors of a query look for, the first of them; nothing is read."""
+        await self.warmed.wait()
+        plan = await self._plan(request)
+        lookback_ms = self._lookback_ms(request)
+        each = (one for leaf in plan.leaves for one in selections_of(leaf, lookback_ms, plan.instant))
+        return await self.in_thread(lambda: list(islice(each, at_most)))
 
     @asynccontextmanager
     async def opened(self, request: QueryRequest, asked: AskedQuery | None = None) -> AsyncGenerator[RunningQuery]:

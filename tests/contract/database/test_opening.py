@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
-from quarterdeck.stores.database.opening import open_database
+from quarterdeck.stores.database.opening import open_database, place_of
 from quarterdeck.stores.database.options import DatabaseOptions
 from tests.contract.database.places import make_counter, value
 
@@ -95,3 +95,24 @@ def test_options_that_make_no_sense_are_refused() -> None:
 
 def test_a_server_that_is_not_there_matters_only_when_it_is_asked() -> None:
     open_database("postgresql://user@127.0.0.1:1/name").close()
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://me:s3cret@db.example:6543/lake?sslpassword=s3cret", "postgresql://db.example:6543/lake"),
+        ("postgresql://me:s3cret@/lake?host=/run/pg", "postgresql:///run/pg:5432/lake"),
+        ("postgresql:///lake?password=s3cret", "postgresql://localhost:5432/lake"),
+        ("sqlite:////var/lake/catalog.db", "/var/lake/catalog.db"),
+        ("/var/lake/catalog.db", "/var/lake/catalog.db"),
+    ],
+)
+def test_a_place_is_told_without_what_opens_it(url: str, shown: str) -> None:
+    assert place_of(url).shown == shown
+
+
+@pytest.mark.parametrize("url", ["mysql://u:s3cret@h/d", "postgresql://u:s3cret@h:port/d", ""])
+def test_the_place_of_what_is_no_database_is_refused_without_its_password(url: str) -> None:
+    with pytest.raises(QuarterdeckError) as caught:
+        place_of(url)
+    assert "s3cret" not in str(caught.value)

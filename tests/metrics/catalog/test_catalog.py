@@ -50,7 +50,9 @@ def database(place: Place) -> Iterator[SqlDatabase]:
 
 
 def record(number: int, tenant: str = "default") -> ImportRecord:
-    return ImportRecord(f"{tenant}-{number}", tenant, f"{number}.om", f"print-{number}", 10 * number, number, number)
+    """With the times of `new`."""
+    name, source = f"{tenant}-{number}", f"{number}.om"
+    return ImportRecord(name, tenant, source, f"print-{number}", 10 * number, number, number, -5, 2**53)
 
 
 def new(place: str, shard: int = 0) -> NewSegment:

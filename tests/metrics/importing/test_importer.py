@@ -48,7 +48,7 @@ def test_the_same_file_is_imported_once(tmp_path: Path) -> None:
         first = import_file(lake, source, "default")
         before = objects_in(tmp_path)
         copy = tmp_path / "copy.om"
-        copy.write_bytes(source.path.read_bytes())
+        copy.write_bytes((tmp_path / "played.om").read_bytes())
         for again in (source, replace(source, path=copy)):
             second = import_file(lake, again, "default")
             assert (second.was_there, second.record, second.segments) == (True, first.record, 0)
@@ -274,7 +274,25 @@ def test_a_file_whose_name_is_no_utf_8_is_imported_and_its_name_kept_escaped(tmp
     path = Path(os.fsdecode(bytes(tmp_path) + b"/odd-\xff.om"))
     with lake_in(tmp_path) as lake:
         source = played(tmp_path, batch(rows(10)))
-        source.path.rename(path)
+        (tmp_path / "played.om").rename(path)
         import_file(lake, replace(source, path=path), "default")
         (record,) = lake.database.read(lambda connection: list_imports(connection, "default"))
         assert record.source.endswith(r"odd-\udcff.om")
+
+
+def test_an_import_is_listed_with_the_times_of_its_first_and_its_last_sample(tmp_path: Path) -> None:
+    with lake_in(tmp_path) as lake:
+        imported = import_file(lake, played(tmp_path, batch(rows(100))), "default")
+        empty = import_file(lake, played(tmp_path, content="nothing"), "default")
+        assert (imported.record.first_ms, imported.record.last_ms) == (0, 99_000)
+        assert (empty.record.first_ms, empty.record.last_ms) == (None, None)
+        listed = lake.database.read(lambda connection: list_imports(connection, "default"))
+        assert sorted(listed, key=lambda one: one.sample_count) == [empty.record, imported.record]
+
+
+def test_what_is_no_file_is_known_by_its_options_and_listed_by_its_name(tmp_path: Path) -> None:
+    with lake_in(tmp_path) as lake:
+        made = replace(played(tmp_path, batch(rows(10))), path=None, name="made for a test")
+        assert import_file(lake, made, "default").record.source == "made for a test"
+        assert import_file(lake, made, "default").was_there
+        assert not import_file(lake, replace(made, options="others"), "default").was_there

@@ -67,3 +67,24 @@ def test_a_last_line_without_its_end_may_be_truncated(tmp_path: Path) -> None:
     assert "a.prom line 2 " in error.what
     assert "truncated" in error.why
     assert "line feed" in error.next_step
+
+
+def test_samples_without_a_time_take_the_one_that_is_given_and_the_others_keep_theirs(tmp_path: Path) -> None:
+    page = '# TYPE up gauge\nup 1\nup{a="b c"} 2\nup{a="d"}\t3\nup{a="e"} 4 1000\n'
+    reader = PrometheusTextReader(write(tmp_path, page, "a.prom"), at_ms=5000)
+    times = {(labels[1:], time, value) for labels, time, value in samples(reader)}
+    assert times == {((), 5000, 1), ((("a", "b c"),), 5000, 2), ((("a", "d"),), 5000, 3), ((("a", "e"),), 1000, 4)}
+
+
+def test_without_a_time_for_them_it_is_told_how_to_give_one(tmp_path: Path) -> None:
+    error = refusal(PrometheusTextReader(write(tmp_path, "up 1\n", "a.prom")))
+    assert "the sample has no time" in error.why
+    assert "--at now" in error.next_step
+
+
+def test_a_file_that_was_copied_is_told_by_the_name_that_it_has_for_people(tmp_path: Path) -> None:
+    copy = write(tmp_path, "up x 1\n", "copy")
+    assert refusal(PrometheusTextReader(copy, name="s3://b/a.prom")).what == "s3://b/a.prom line 1 cannot be imported"
+    gone = PrometheusTextReader(copy, name="s3://b/a.prom")
+    copy.unlink()
+    assert refusal(gone).what == "s3://b/a.prom cannot be imported"

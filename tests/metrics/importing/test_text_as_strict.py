@@ -94,7 +94,7 @@ def test_what_is_printed_as_prometheus_text_is_read_back(tmp_path: Path, given_s
     assert samples(PrometheusTextReader(write(tmp_path, "\n".join([*lines, ""])))) == given_samples
 
 
-def one_by_one(lines: list[str], dialect: Dialect) -> tuple[list[Sample], str | None]:
+def one_by_one(lines: list[str], dialect: Dialect, at_ms: int | None) -> tuple[list[Sample], str | None]:
     """The samples of lines without #, and how the error about the first wrong one begins."""
     found: list[Sample] = []
     for number, line in enumerate(lines, 1):
@@ -106,7 +106,7 @@ def one_by_one(lines: list[str], dialect: Dialect) -> tuple[list[Sample], str | 
                 raise Malformed("it ends in a carriage return", "")
             if not bare:
                 raise Malformed("the line is empty", "")
-            labels, time, value = read_sample(bare, dialect)
+            labels, time, value = read_sample(bare, dialect, at_ms)
             found.append((labels, time, value))
         except Malformed as fault:
             return found, f"line {number} cannot be imported: {fault.why.replace(chr(13), chr(92) + 'r')}"
@@ -114,15 +114,24 @@ def one_by_one(lines: list[str], dialect: Dialect) -> tuple[list[Sample], str | 
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-@given(LINES | NEAR_LINES, st.sampled_from((OPENMETRICS, PROMETHEUS_TEXT)), st.sampled_from((1, 16, 1 << 20)))
-@example(['up{a=" # {} 1"} 1 5 # {a="1"} 1'], OPENMETRICS, 16)
-@example(["up 1 5", "up 1 0x5"], PROMETHEUS_TEXT, 1 << 20)
-@example(["up -nan 5"], OPENMETRICS, 1 << 20)
-def test_many_at_once_is_as_one_by_one(tmp_path: Path, lines: list[str], dialect: Dialect, piece_bytes: int) -> None:
+@given(
+    LINES | NEAR_LINES,
+    st.sampled_from((OPENMETRICS, PROMETHEUS_TEXT)),
+    st.sampled_from((1, 16, 1 << 20)),
+    st.sampled_from((None, 7_000)),
+)
+@example(['up{a=" # {} 1"} 1 5 # {a="1"} 1'], OPENMETRICS, 16, None)
+@example(["up 1 5", "up 1 0x5"], PROMETHEUS_TEXT, 1 << 20, None)
+@example(["up -nan 5"], OPENMETRICS, 1 << 20, None)
+@example(["up 1", "up 2 5", "up x", "up{} 3"], PROMETHEUS_TEXT, 1 << 20, 7_000)
+@example(['up 1 # {a="1"} 1', "up 2"], OPENMETRICS, 1 << 20, 7_000)
+def test_many_at_once_is_as_one_by_one(
+    tmp_path: Path, lines: list[str], dialect: Dialect, piece_bytes: int, at_ms: int | None
+) -> None:
     lines = [line for line in lines if not line.lstrip(" \t").startswith("#")]
-    expected, wrong = one_by_one(lines, dialect)
+    expected, wrong = one_by_one(lines, dialect, at_ms)
     reader = (OpenMetricsReader if dialect is OPENMETRICS else PrometheusTextReader)(
-        write(tmp_path, "".join(f"{line}\n" for line in lines) + ("# EOF\n" if dialect.has_end else ""))
+        write(tmp_path, "".join(f"{line}\n" for line in lines) + ("# EOF\n" if dialect.has_end else "")), at_ms=at_ms
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(line_source, "PIECE_BYTES", piece_bytes)

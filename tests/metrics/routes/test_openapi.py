@@ -20,7 +20,10 @@ NOTHING_TO_ASK = {
     "/api/v1/targets",
     "/api/v1/targets/metadata",
 }
-EITHER = {"query", "query_range", "series", "labels", "format_query", "parse_query", "promql/validate"}
+EITHER = {
+    *("query", "query_range", "series", "labels", "format_query", "parse_query", "promql/validate"),
+    *("metrics/ranges", "metrics/selected"),
+}
 TAGS = {"metrics/metadata", "metrics/tags", "metrics/tagvalues"}
 
 
@@ -40,7 +43,7 @@ def fields(operation: dict[str, Any]) -> tuple[str, set[str]]:
 
 
 def test_every_path_of_metrics_says_what_it_takes_and_what_it_gives(paths: dict[str, dict[str, Any]]) -> None:
-    assert len(paths) == 24
+    assert len(paths) == 26
     for path, methods in paths.items():
         for method, operation in methods.items():
             assert operation["description"], path

@@ -9,7 +9,7 @@ from quarterdeck.metrics.promql.labels import METRIC_NAME, Labels
 from quarterdeck.metrics.promql.series_index import SeriesIndex
 from quarterdeck.metrics.promql.syntax.ast import Matcher, MatchOp
 from quarterdeck.metrics.segments import label_index
-from quarterdeck.metrics.segments.label_index import LabelIndex
+from quarterdeck.metrics.segments.label_index import LabelIndex, Span
 from tests.metrics.segments.stored import Chance
 
 
@@ -92,6 +92,17 @@ def test_it_is_encoded_the_same_whatever_the_order_of_its_sets() -> None:
 
 
 def test_an_index_of_another_version_is_refused_and_not_guessed_at() -> None:
-    data = zlib.compress(json.dumps([2, {}, {}]).encode())
-    with pytest.raises(ValueError, match="version 2"):
+    data = zlib.compress(json.dumps([3, {}, {}]).encode())
+    with pytest.raises(ValueError, match="version 3"):
         LabelIndex.decoded(data)
+
+
+def test_it_knows_of_each_metric_how_many_series_it_has_and_when_its_samples_begin_and_end() -> None:
+    times = [(10 * number, 100 - number) for number in range(5)]
+    index = LabelIndex.decoded(LabelIndex.of(series(5), [1] * 5, times).encoded())
+    assert index.spans == {"m0": Span(3, 0, 100), "m1": Span(2, 10, 99)}
+
+
+def test_an_index_of_an_earlier_release_is_read_and_knows_no_spans() -> None:
+    index = LabelIndex.decoded(zlib.compress(json.dumps([1, {"m": 3}, {"job": ["a"]}]).encode()))
+    assert (index.metrics, index.values, index.spans) == ({"m": 3}, {"job": frozenset({"a"})}, {})

@@ -4,10 +4,13 @@ import errno
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.stores.regular_files import NotRegularError
+
+Named: TypeAlias = Path | str
+"""A file's path, or what people call it where it was copied from somewhere."""
 
 _LINE_CHARACTERS: Final = 120
 _WHY_CHARACTERS: Final = 1000
@@ -31,24 +34,24 @@ class SourceError(QuarterdeckError):
         self.args = (what, why, next_step, code)
 
 
-def bad_line(path: Path, line: int, raw: bytes, fault: Malformed) -> SourceError:
+def bad_line(path: Named, line: int, raw: bytes, fault: Malformed) -> SourceError:
     """A line counted from 1, and what stands in it."""
     what = f"{path} line {line} cannot be imported"
     return SourceError(what, f"{_harmless(fault.why, _WHY_CHARACTERS)}, in `{shown(raw)}`", fault.next_step)
 
 
-def bad_row(path: Path, row: int, fault: Malformed) -> SourceError:
+def bad_row(path: Named, row: int, fault: Malformed) -> SourceError:
     """A row of a table, counted from 1."""
     what = f"{path} row {row} cannot be imported"
     return SourceError(what, _harmless(fault.why, _WHY_CHARACTERS), fault.next_step)
 
 
-def bad_file(path: Path, why: str, next_step: str) -> SourceError:
+def bad_file(path: Named, why: str, next_step: str) -> SourceError:
     return SourceError(f"{path} cannot be imported", _harmless(why, _WHY_CHARACTERS), next_step)
 
 
 @contextmanager
-def told_with(path: Path, why: str, next_step: str) -> Generator[None]:
+def told_with(path: Named, why: str, next_step: str) -> Generator[None]:
     """What the system says about a file is told as it is; what a library says about its content goes after `why`.
 
     pyarrow raises `OSError` for both; only the system's has a number.

@@ -60,10 +60,18 @@ class Lake:
 class Source:
     """What is imported: a file and how it is read."""
 
-    path: Path
+    path: Path | None
+    """None: it is no file, and all that decides what is read is in the options."""
     options: str
     """All that decides how it is read, as one text: the same file read differently is another import."""
     open: Callable[[], SampleReader]
+    name: str = ""
+    """What people call it, where that is not its path."""
+
+    @property
+    def shown(self) -> str:
+        """A name that is no UTF-8 is escaped: the catalog takes text only."""
+        return (self.name or str(self.path)).encode(errors="backslashreplace").decode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,11 +173,13 @@ class _Import:
         record = ImportRecord(
             self._import_id,
             self._tenant,
-            _shown(self._source.path),
+            self._source.shown,
             self._fingerprint,
             self._samples,
             self._assembly.series,
             time.time_ns() // 1_000_000,
+            min((segment.min_ts_ms for segment in self._segments), default=None),
+            max((segment.max_ts_ms for segment in self._segments), default=None),
         )
         metadata = dict(reader.metadata)
         self._check_time()
@@ -199,7 +209,7 @@ class _Import:
         taken_s = max(time.monotonic() - self._began_s, time.time() - self._began_wall_s)
         if limit_s and taken_s > limit_s:
             raise SourceError(
-                f"{_shown(self._source.path)} was not imported",
+                f"{self._source.shown} was not imported",
                 f"it took longer than half of orphan_grace_s, {limit_s:g} s; what it has written may be removed soon",
                 "raise orphan_grace_s, here and for the coordinators, or import it in parts",
             )
@@ -224,6 +234,9 @@ class _Import:
         place = staged(final)
         assert place is not None, f"{final} has the name of a run"
         counts: list[int] = (block.offsets[1:] - block.offsets[:-1]).tolist()
+        firsts: list[int] = block.timestamps[block.offsets[:-1]].tolist()
+        lasts: list[int] = block.timestamps[block.offsets[1:] - 1].tolist()
+        index = LabelIndex.of(block.axis.labels, counts, list(zip(firsts, lasts, strict=True)))
         self._segments.append(
             NewSegment(
                 piece.shard,
@@ -235,7 +248,7 @@ class _Import:
                 int(block.timestamps.max()),
                 len(block.timestamps),
                 len(block.axis),
-                LabelIndex.of(block.axis.labels, counts).encoded(),
+                index.encoded(),
             )
         )
         return place, data
@@ -252,11 +265,6 @@ class _Import:
         self._on_progress(Progress(reader.read_bytes, reader.size_bytes, self._samples, len(self._segments), step))
 
 
-def _shown(path: Path) -> str:
-    """A name that is no UTF-8 is escaped: the catalog takes text only."""
-    return str(path).encode(errors="backslashreplace").decode()
-
-
 def _opened(path: Path) -> FileIO:
     return os.fdopen(open_regular(path), "rb", buffering=0)
 
@@ -264,8 +272,10 @@ def _opened(path: Path) -> FileIO:
 def _fingerprint(source: Source, shard_count: int | None, on_progress: Callable[[Progress], None]) -> str:
     """Of the content and of how it is read."""
     hasher = xxhash.xxh3_128(f"{source.options}\0{shard_count}\0".encode())
+    if source.path is None:
+        return hasher.hexdigest()
     read_bytes = 0
-    with told_with(source.path, "it cannot be read", "check the file"), _opened(source.path) as file:
+    with told_with(source.shown, "it cannot be read", "check the file"), _opened(source.path) as file:
         size_bytes = os.fstat(file.fileno()).st_size
         while chunk := file.read(_CHUNK_BYTES):
             hasher.update(chunk)

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, Self
 
 import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 
-from quarterdeck.metrics.importing.errors import Malformed, told_with
+from quarterdeck.metrics.importing.errors import Malformed, Named, told_with
 from quarterdeck.stores.regular_files import open_regular, stat_regular
 
 _arrow: Final[Any] = pyarrow
@@ -33,10 +33,11 @@ class Piece(NamedTuple):
 class LineSource:
     """An open file; close it, or use it as a context manager."""
 
-    def __init__(self, path: Path) -> None:
-        self._path: Final = path
-        self._codec: Final = _codec_of(path)
-        with told_with(path, "it cannot be opened", "check the file"):
+    def __init__(self, path: Path, name: str = "") -> None:
+        """`name` is what errors call the file, if not by its path."""
+        self._name: Final = name or path
+        self._codec: Final = _codec_of(path, self._name)
+        with told_with(self._name, "it cannot be opened", "check the file"):
             stat_regular(path)
             self._file: Final = _arrow.OSFile(str(path))
             self._stream: Any = self._file
@@ -65,7 +66,7 @@ class LineSource:
 
     def _read(self) -> bytes:
         with told_with(
-            self._path,
+            self._name,
             f"it cannot be decompressed as {self._codec}",
             "check that it was copied whole; a file that is not compressed is to have another extension",
         ):
@@ -91,9 +92,9 @@ def unfinished(tail: bytes) -> Malformed:
     )
 
 
-def _codec_of(path: Path) -> str | None:
+def _codec_of(path: Path, name: Named) -> str | None:
     if path.suffix in _BY_SUFFIX:
         return _BY_SUFFIX[path.suffix]
-    with told_with(path, "it cannot be opened", "check the file"), os.fdopen(open_regular(path), "rb") as file:
+    with told_with(name, "it cannot be opened", "check the file"), os.fdopen(open_regular(path), "rb") as file:
         start = file.read(4)
     return next((codec for magic, codec in _BY_MAGIC.items() if start.startswith(magic)), None)

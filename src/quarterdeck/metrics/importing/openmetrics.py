@@ -17,5 +17,5 @@ from quarterdeck.metrics.importing.text_reader import TextReader
 class OpenMetricsReader(TextReader):
     """A `SampleReader` of OpenMetrics text."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, OPENMETRICS)
+    def __init__(self, path: Path, *, name: str = "", at_ms: int | None = None) -> None:
+        super().__init__(path, OPENMETRICS, name=name, at_ms=at_ms)

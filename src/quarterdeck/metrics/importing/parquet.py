@@ -17,7 +17,7 @@ from pyarrow import parquet  # pyright: ignore[reportMissingTypeStubs]
 from quarterdeck.metrics.importing.batches import BATCH_SAMPLES, MetricMetadata, SampleBatch
 from quarterdeck.metrics.importing.column_mapping import OWN_FORM, ColumnMapping
 from quarterdeck.metrics.importing.column_numbers import first_null, times_of, values_of
-from quarterdeck.metrics.importing.errors import SourceError, bad_file, bad_row, told_with
+from quarterdeck.metrics.importing.errors import Named, SourceError, bad_file, bad_row, told_with
 from quarterdeck.metrics.importing.label_columns import (
     CodedColumn,
     JsonLabels,
@@ -50,18 +50,20 @@ _NEXT: Final = "copy or write it again"
 class ParquetReader:
     """A `SampleReader` of a Parquet file."""
 
-    def __init__(self, path: Path, mapping: ColumnMapping = OWN_FORM) -> None:
-        """Raises `SourceError` when the file is not there, is no Parquet, or has not the columns of the mapping."""
+    def __init__(self, path: Path, mapping: ColumnMapping = OWN_FORM, *, name: str = "") -> None:
+        """Raises `SourceError` when the file is not there, is no Parquet, or has not the columns of the mapping.
+        `name` is what errors call it, if not by its path."""
         self.path: Final = path
+        self._name: Final = name or path
         self._mapping: Final = mapping
         self._fixed: Final[Pairs] = [] if mapping.metric_name is None else [(METRIC_NAME, mapping.metric_name)]
-        with _told(path):
+        with _told(self._name):
             self._size_bytes: Final = stat_regular(path).st_size
             with _arrow.OSFile(str(path)) as handle:
                 file = _parquet.ParquetFile(handle)
                 self._footer: Final[Any] = file.metadata
                 schema = file.schema_arrow
-            check_schema(path, schema, mapping)
+            check_schema(self._name, schema, mapping)
             self._columns: Final = sorted({column for column, _ in mapping.needed()})
             self._texts: Final = [name for name in self._columns if is_text(schema.field(name).type)]
             has_map = any(is_map(schema.field(name).type) for name in self._columns)
@@ -98,7 +100,7 @@ class ParquetReader:
 
     def _tables(self) -> Iterator[Any]:
         """Record batches, with text in dictionaries, and known to be sound."""
-        with _told(self.path), _arrow.OSFile(str(self.path)) as handle:
+        with _told(self._name), _arrow.OSFile(str(self.path)) as handle:
             # Not pre-buffered: pyarrow would then hold all that it will ever read.
             file = _parquet.ParquetFile(
                 handle,
@@ -121,7 +123,7 @@ class ParquetReader:
         problems = [*first_null(times, mapping.timestamp), *first_null(values, mapping.value), *far, *nameless]
         if problems:
             first = min(problems, key=lambda problem: problem.row)
-            raise bad_row(self.path, self._rows_read + first.row + 1, first.fault)
+            raise bad_row(self._name, self._rows_read + first.row + 1, first.fault)
         return series, timestamps, values_of(values)
 
     def _coded(self, table: Any) -> list[CodedColumn]:
@@ -151,7 +153,7 @@ def _rows_of(footer: Any) -> int:
 
 
 @contextmanager
-def _told(path: Path) -> Generator[None]:
+def _told(path: Named) -> Generator[None]:
     """Whatever pyarrow says about what it read becomes an error that names the file."""
     try:
         with told_with(path, _WHY, _NEXT):

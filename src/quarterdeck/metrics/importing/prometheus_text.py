@@ -10,7 +10,7 @@ from quarterdeck.metrics.importing.text_reader import TextReader
 
 
 class PrometheusTextReader(TextReader):
-    """A `SampleReader` of Prometheus' text format; every sample must have its time."""
+    """A `SampleReader` of Prometheus' text format; a sample without a time takes that of the reader."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, PROMETHEUS_TEXT)
+    def __init__(self, path: Path, *, name: str = "", at_ms: int | None = None) -> None:
+        super().__init__(path, PROMETHEUS_TEXT, name=name, at_ms=at_ms)

@@ -23,17 +23,21 @@ class SampleLine(NamedTuple):
     value: float
 
 
-def read_sample(line: str, dialect: Dialect) -> SampleLine:
-    """The sample of a line without blanks around it; raises `Malformed`."""
+def read_sample(line: str, dialect: Dialect, at_ms: int | None = None) -> SampleLine:
+    """The sample of a line without blanks around it; raises `Malformed`. `at_ms` is its time if it has none."""
     labels, position = read_series(line, spaced=dialect.spaced)
     value, *rest = _parts(line[position:], dialect)
     if not rest or rest[0] == "#":
-        read_value(value)
-        raise Malformed(
-            "the sample has no time",
-            "add the time to each line when the file is written; an import cannot know when it was measured",
-        )
-    sample = SampleLine(labels, dialect.read_time(rest[0]), read_value(value))
+        number = read_value(value)
+        if at_ms is None:
+            raise Malformed(
+                "the sample has no time",
+                "add the time to each line when the file is written, or say when it was measured: --at now, or another "
+                "time, gives it to all samples that have none",
+            )
+        sample, rest = SampleLine(labels, at_ms, number), ["", *rest]
+    else:
+        sample = SampleLine(labels, dialect.read_time(rest[0]), read_value(value))
     if len(rest) > 1:
         if rest[1] != "#" or not dialect.has_exemplars:
             raise Malformed(f"`{' '.join(rest[1:])[:40]}` stands after the time", "end the line after the time")

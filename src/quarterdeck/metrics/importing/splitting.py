@@ -3,7 +3,8 @@ r"""Whole lines of samples taken apart, all lines of a piece at once.
 A line is `series value timestamp`: its last space stands before the time and the one before that before the value, or,
 if there is an exemplar, both stand before ` # {`. Texts in quotes may hold spaces and even ` # {`, so this is a guess
 for each line. It is proven right when all parts can be read: no line can be taken apart in two ways of which both are
-right. What is not proven is left to the strict way.
+right. Where a reader has a time for samples without one, a line with a single space may be `series value`, too. What is
+not proven is left to the strict way.
 """
 
 from dataclasses import dataclass
@@ -63,8 +64,8 @@ class _Parts(NamedTuple):
     end: I64
 
 
-def split(data: bytes, dialect: Dialect) -> SplitPiece:
-    """Takes whole lines of text apart."""
+def split(data: bytes, dialect: Dialect, at_ms: int | None = None) -> SplitPiece:
+    """Takes whole lines of text apart. `at_ms` is the time of samples that have none."""
     view = np.frombuffer(data, np.uint8)
     marks = np.flatnonzero((view == _LINE_END) | (view == _SPACE))
     line_marks = np.flatnonzero(view[marks] == _LINE_END)
@@ -81,7 +82,29 @@ def split(data: bytes, dialect: Dialect) -> SplitPiece:
         good[exemplars] &= _are_exemplars(data, marks[end_marks[exemplars]] + 1, ends[exemplars])
     lines = np.flatnonzero(good)
     at = end_marks[lines]
-    return _read(data, starts, ends, _Parts(lines, marks[at - 2], marks[at - 1], marks[at]), dialect)
+    timed = _read(data, starts, ends, _Parts(lines, marks[at - 2], marks[at - 1], marks[at]), dialect)
+    if at_ms is None:
+        return timed
+    lines = np.flatnonzero((end_marks - first_marks == 1) & (view[starts] != _HASH) & (ends - starts <= MAX_LINE_BYTES))
+    return _with_timeless(data, timed, lines, marks[end_marks[lines] - 1], at_ms)
+
+
+def _with_timeless(data: bytes, timed: SplitPiece, lines: I64, spaces: I64, at_ms: int) -> SplitPiece:
+    """Adds lines of a series, a space and a value."""
+    begins, ends = (timed.starts[lines], spaces + 1), (spaces, timed.ends[lines])
+    series, values = _texts(data, begins, ends)
+    numbers, sure = values_of(values)
+    keep = np.flatnonzero(sure)
+    taken = np.concatenate((timed.taken, lines[keep]))
+    order = np.argsort(taken, kind="stable")
+    return SplitPiece(
+        timed.starts,
+        timed.ends,
+        taken[order],
+        _arrow.concat_arrays([timed.series, series.take(keep)]).take(_arrow.array(order)),
+        np.concatenate((timed.timestamps, np.full(keep.size, at_ms, np.int64)))[order],
+        np.concatenate((timed.values, numbers[keep]))[order],
+    )
 
 
 def _read(data: bytes, starts: I64, ends: I64, parts: _Parts, dialect: Dialect) -> SplitPiece:

@@ -1,15 +1,14 @@
 """Whether a table has the columns that a mapping names, with types that can be what the mapping says they are."""
 
-from pathlib import Path
 from typing import Any
 
 from quarterdeck.metrics.importing.column_mapping import UNIT_OPTION, ColumnMapping, ColumnOption
 from quarterdeck.metrics.importing.column_numbers import is_number, time_fault
-from quarterdeck.metrics.importing.errors import bad_file
+from quarterdeck.metrics.importing.errors import Named, bad_file
 from quarterdeck.metrics.importing.label_columns import is_label, is_map, is_text
 
 
-def check_schema(path: Path, schema: Any, mapping: ColumnMapping) -> None:
+def check_schema(path: Named, schema: Any, mapping: ColumnMapping) -> None:
     """Raises `SourceError` for the first column that is not there, or cannot be what it should be."""
     names: list[str] = schema.names
     for column, option in mapping.needed():

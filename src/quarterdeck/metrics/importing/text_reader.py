@@ -53,10 +53,14 @@ class _Stretch:
 class TextReader:
     """A `SampleReader` of one file. The two formats are its subclasses."""
 
-    def __init__(self, path: Path, dialect: Dialect) -> None:
+    def __init__(self, path: Path, dialect: Dialect, *, name: str = "", at_ms: int | None = None) -> None:
+        """`name` is what errors call the file, if not by its path. `at_ms` is the time of samples that have none of
+        their own; without it they are errors."""
         self.path: Final = path
+        self._name: Final = name or path
+        self._at_ms: Final = at_ms
         self._dialect: Final = dialect
-        with told_with(path, "it cannot be opened", "check the file"):
+        with told_with(self._name, "it cannot be opened", "check the file"):
             self._size_bytes: Final = path.stat().st_size
         self._read_bytes = 0
         self._book: Final = MetadataBook(dialect)
@@ -78,7 +82,7 @@ class TextReader:
 
     def batches(self) -> Iterator[SampleBatch]:
         """To be asked for once."""
-        with LineSource(self.path) as source:
+        with LineSource(self.path, str(self._name)) as source:
             block: list[_Stretch] = []
             for piece in source.pieces():
                 block.append(self._stretch(piece))
@@ -102,7 +106,7 @@ class TextReader:
             tail = data[len(text) : data.index(b"\n", len(text))]
             fault = Malformed("it is no UTF-8", "write the file in UTF-8")
         first_line = self._line_count + 1
-        parts = split(text, self._dialect)
+        parts = split(text, self._dialect, self._at_ms)
         self._line_count += parts.starts.size
         return _Stretch(text, first_line, parts, tail, fault)
 
@@ -178,7 +182,7 @@ class TextReader:
             return None
         if not line and not dialect.spaced:
             raise Malformed("the line is empty", f"remove it: {dialect.name} has no empty lines")
-        return read_sample(line, dialect) if line else None
+        return read_sample(line, dialect, self._at_ms) if line else None
 
     def _insist_on_end(self, stretch: _Stretch, line: int) -> None:
         """Raises when the end was told and there is this line still."""
@@ -187,11 +191,11 @@ class TextReader:
             raise self._wrong(stretch, line, fault)
 
     def _wrong(self, stretch: _Stretch, line: int, fault: Malformed) -> SourceError:
-        return bad_line(self.path, stretch.first_line + line, stretch.line(line), fault)
+        return bad_line(self._name, stretch.first_line + line, stretch.line(line), fault)
 
     def _truncated(self) -> SourceError:
         return bad_file(
-            self.path,
+            self._name,
             f"it ends after line {self._line_count} without # EOF: it is truncated, or it is not OpenMetrics",
             "copy or write it again; if it is complete, append a line with # EOF; if it is Prometheus' text format, "
             "whose times are in milliseconds, import it as that",

@@ -1,4 +1,5 @@
-"""Which metrics and label values a segment has, in a few kilobytes: enough to know that it need not be read.
+"""Which metrics and label values a segment has, in a few kilobytes: enough to know that it need not be read, and to say
+which metrics there are and when they have samples.
 
 The catalog keeps it with the segment. A label with very many values is left open, and then nothing is concluded from
 it.
@@ -7,8 +8,8 @@ it.
 import json
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from math import prod
 from sys import intern
 from typing import Final, cast
@@ -20,7 +21,18 @@ from quarterdeck.metrics.promql.syntax.matchers import accepts
 
 MOST_VALUES: Final = 5_000
 """A label with more values in one segment is left open."""
-_VERSION: Final = 1
+_VERSION: Final = 2
+_WITHOUT_SPANS: Final = 1
+"""What earlier releases wrote. It is read for ever: segments are not written anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What a segment has of one metric."""
+
+    series: int
+    first_ms: int
+    last_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +53,14 @@ class LabelIndex:
     """How many rows each metric has."""
     values: dict[str, frozenset[str] | None]
     """For each label, without the metric's name, the values that occur; None: too many to list."""
+    spans: Mapping[str, Span] = field(default_factory=dict[str, Span])
+    """For each metric; empty where the segment was written by a release that did not keep it."""
 
     @staticmethod
-    def of(labels: Sequence[Labels], rows: Sequence[int]) -> "LabelIndex":
-        """The index of some series with so many samples each."""
+    def of(
+        labels: Sequence[Labels], rows: Sequence[int], times: Sequence[tuple[int, int]] | None = None
+    ) -> "LabelIndex":
+        """The index of some series with so many samples each, the first and the last at these times."""
         metrics: Counter[str] = Counter()
         values: defaultdict[str, set[str]] = defaultdict(set)
         for pairs, count in zip(labels, rows, strict=True):
@@ -53,7 +69,7 @@ class LabelIndex:
                 if name != METRIC_NAME:
                     values[name].add(value)
         kept = {name: frozenset(some) if len(some) <= MOST_VALUES else None for name, some in values.items()}
-        return LabelIndex(dict(metrics), kept)
+        return LabelIndex(dict(metrics), kept, {} if times is None else _spans(labels, times))
 
     def estimate(self, matchers: Sequence[Matcher]) -> Estimate | None:
         """How many rows the matchers may take, as far as this knows; None when no series can match."""
@@ -68,19 +84,22 @@ class LabelIndex:
     def encoded(self) -> bytes:
         """For the catalog."""
         values = {name: None if some is None else sorted(some) for name, some in self.values.items()}
-        text = json.dumps([_VERSION, self.metrics, values], separators=(",", ":"))
+        spans = {metric: (span.series, span.first_ms, span.last_ms) for metric, span in self.spans.items()}
+        text = json.dumps([_VERSION, self.metrics, values, spans], separators=(",", ":"))
         return zlib.compress(text.encode(), 6)
 
     @staticmethod
     def decoded(data: bytes) -> "LabelIndex":
         """What `encoded` gave."""
-        version, metrics, values = json.loads(zlib.decompress(data))
-        if version != _VERSION:
+        version, metrics, values, *more = json.loads(zlib.decompress(data))
+        if version not in (_VERSION, _WITHOUT_SPANS):
             raise ValueError(f"the index has version {version}, and this release knows {_VERSION}")
         known = cast("dict[str, list[str] | None]", values)
+        spans = cast("dict[str, tuple[int, int, int]]", more[0] if more else {})
         return LabelIndex(
             cast("dict[str, int]", metrics),
             {intern(name): None if some is None else frozenset(map(intern, some)) for name, some in known.items()},
+            {metric: Span(*numbers) for metric, numbers in spans.items()},
         )
 
     def _metric_rows(self, matchers: Sequence[Matcher]) -> int:
@@ -109,6 +128,15 @@ class LabelIndex:
         if matcher.op is MatchOp.EQUAL:
             return 1 / len(values) if matcher.value in values else 0.0
         return float(takes_each(matcher, list(values), _no_hurry).mean())
+
+
+def _spans(labels: Sequence[Labels], times: Sequence[tuple[int, int]]) -> dict[str, Span]:
+    spans: dict[str, Span] = {}
+    for pairs, (first_ms, last_ms) in zip(labels, times, strict=True):
+        metric = get(pairs, METRIC_NAME)
+        known = spans.get(metric, Span(0, first_ms, last_ms))
+        spans[metric] = Span(known.series + 1, min(known.first_ms, first_ms), max(known.last_ms, last_ms))
+    return spans
 
 
 def _no_hurry() -> None:

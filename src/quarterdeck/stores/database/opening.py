@@ -5,6 +5,7 @@ What was written may hold a password, so no error repeats it.
 
 import random
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from sqlalchemy import make_url
@@ -24,6 +25,39 @@ def open_database(
     """`sqlite:///relative.db`, `sqlite:////absolute.db`, the path of a file, or `postgresql://user:password@host/name`.
     Nothing is connected yet. `chance` spreads out those who try again."""
     return SqlDatabase(_opened(url, options), options, chance)
+
+
+@dataclass(frozen=True, slots=True)
+class DatabasePlace:
+    """Where a database is, for everybody to read: without user and password."""
+
+    file: Path | None
+    """Of SQLite, absolute; None of a server."""
+    server: str = ""
+
+    @property
+    def shown(self) -> str:
+        return self.server if self.file is None else str(self.file)
+
+
+def place_of(url: str) -> DatabasePlace:
+    """Of a URL as `open_database` takes it.
+
+    >>> place_of("postgresql://me:secret@db.example/lake?password=secret").shown
+    'postgresql://db.example:5432/lake'
+    """
+    backend = url if "://" in url else f"sqlite:///{url}"
+    if backend.startswith("sqlite:///"):
+        return DatabasePlace(_file(backend.removeprefix("sqlite:///")).absolute())
+    if not backend.startswith("postgresql://"):
+        raise _refused(f"{backend.partition('://')[0]}://…", "there is no such kind of database here")
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):
+        raise _refused("postgresql://…", "it cannot be taken apart") from None
+    named = parsed.query.get("host", "")
+    host = parsed.host or (named if isinstance(named, str) else ",".join(named)) or "localhost"
+    return DatabasePlace(None, f"postgresql://{host}:{parsed.port or 5432}/{parsed.database or ''}")
 
 
 def _opened(url: str | Path, options: DatabaseOptions) -> Backend:

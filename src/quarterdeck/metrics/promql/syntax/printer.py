@@ -5,11 +5,12 @@ no sign, an offset in parentheses before an operator has one, and labels that wo
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
 from quarterdeck.metrics.promql.floats import show_float, show_short
-from quarterdeck.metrics.promql.labels import is_plain_name
+from quarterdeck.metrics.promql.labels import METRIC_NAME, is_plain_name
 from quarterdeck.metrics.promql.syntax.ast import (
     Aggregate,
     AtAnchor,
@@ -25,6 +26,8 @@ from quarterdeck.metrics.promql.syntax.ast import (
     DurationParen,
     DurationSigned,
     Expr,
+    Matcher,
+    MatchOp,
     MatrixSelector,
     NumberLiteral,
     Paren,
@@ -73,6 +76,20 @@ def show(expr: Expr) -> str:
             return _show_unsigned(expr.expr) + show_window(expr)
         case _:
             assert_never(expr)
+
+
+def show_matchers(matchers: Sequence[Matcher]) -> str:
+    """The selector with these matchers.
+
+    >>> show_matchers([Matcher("job", MatchOp.NOT_REGEX, 'a"b'), Matcher("__name__", MatchOp.EQUAL, "up")])
+    'up{job!~"a\\\\\\"b"}'
+    """
+    named = [one for one in matchers if one.name == METRIC_NAME and one.op is MatchOp.EQUAL]
+    named = [one for one in named if is_plain_name(one.value.replace(":", "_"))]
+    name = named[0].value if named else ""
+    others = [one for one in matchers if one not in named[:1]]
+    inside = sorted(f"{_show_label(one.name)}{one.op}{_quoted(one.value)}" for one in others)
+    return f"{name}{{{','.join(inside)}}}" if inside or not name else name
 
 
 def _quoted(text: str) -> str:

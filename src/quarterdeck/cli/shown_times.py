@@ -1,0 +1,28 @@
+"""Times of samples as they are told, so that they can be pasted where a command takes a TIME."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def shown_time(time_ms: int) -> str:
+    """RFC 3339 in UTC; seconds since 1970 where there is no such year.
+
+    >>> shown_time(1_700_000_000_000), shown_time(1_700_000_000_250), shown_time(10**15)
+    ('2023-11-14T22:13:20Z', '2023-11-14T22:13:20.250Z', '1000000000000')
+    """
+    try:
+        time = _EPOCH + timedelta(milliseconds=time_ms)
+    except OverflowError:
+        return f"{time_ms / 1000:.3f}".rstrip("0").rstrip(".")
+    return time.isoformat(timespec="milliseconds" if time_ms % 1000 else "seconds").replace("+00:00", "Z")
+
+
+def shown_span(first_ms: int | None, last_ms: int | None) -> str:
+    """From the first sample to the last; empty where there is none.
+
+    >>> shown_span(0, 60_000)
+    'from 1970-01-01T00:00:00Z to 1970-01-01T00:01:00Z'
+    """
+    return "" if first_ms is None or last_ms is None else f"from {shown_time(first_ms)} to {shown_time(last_ms)}"
