@@ -6,7 +6,7 @@ most functions over their samples do.
 
 import numpy as np
 
-from quarterdeck.metrics.promql.blocks import F64, I64
+from quarterdeck.metrics.promql.blocks import F64, I64, totals_before
 from quarterdeck.metrics.promql.kernels.compile import given, kernel, warms
 
 
@@ -84,6 +84,22 @@ def between(timestamps: I64, lows: I64, highs: I64, first_ms: int, last_ms: int)
     out = np.empty((2, len(lows)), np.int64)
     _bounds(given(timestamps), given(lows), given(highs), first_ms, last_ms, out)
     return out[0], out[1]
+
+
+def picked(numbers: I64, lows: I64, highs: I64) -> I64:
+    """The numbers of all stretches, one after the other: what a few samples have besides a time and a value."""
+    return numbers[places_of(lows, highs)]
+
+
+def places_of(lows: I64, highs: I64) -> I64:
+    """All places from each low to before its high.
+
+    >>> places_of(np.array([5, 0]), np.array([7, 1])).tolist()
+    [5, 6, 0]
+    """
+    lengths = highs - lows
+    offsets = totals_before(lengths)
+    return np.repeat(lows - offsets[:-1], lengths) + np.arange(int(offsets[-1]), dtype=np.int64)
 
 
 def side_by_side(timestamps: I64, values: F64, lows: I64, highs: I64) -> tuple[I64, F64]:
