@@ -63,6 +63,7 @@ def mapping_of(
     value: str,
     labels: Sequence[str],
     labels_column: str | None,
+    start: str | None = None,
 ) -> ColumnMapping:
     """What the options say of a Parquet file's columns; `ValueError` when they contradict each other."""
     named = any(label.partition("=")[0] == METRIC_NAME for label in labels)
@@ -74,6 +75,7 @@ def mapping_of(
         labels_column=labels_column or (None if labels else "labels"),
         metric_name=metric,
         timestamp_unit=TimeUnit(timestamp_unit.value),
+        start=start,
     )
 
 
@@ -172,7 +174,7 @@ def _source(path: Path, order: ImportOrder) -> importer.Source:
         MetricsFormat.PROMETHEUS: lambda: PrometheusTextReader(path),
         MetricsFormat.PARQUET: lambda: ParquetReader(path, mapping),
     }
-    options = f"{form} {mapping}" if form is MetricsFormat.PARQUET else form.value
+    options = f"{form} {mapping.text}" if form is MetricsFormat.PARQUET else form.value
     return importer.Source(path, options, opened[form])
 
 

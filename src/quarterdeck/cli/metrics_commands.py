@@ -27,6 +27,12 @@ def import_metrics(
     timestamp_unit: Annotated[
         opt.TimestampUnit, typer.Option(help="Parquet: the unit of times that are plain numbers.")
     ] = opt.TimestampUnit.MILLISECONDS,
+    start_timestamp_column: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Parquet: when a counter began to count, in the same unit.  [default: nobody knows]"
+        ),
+    ] = None,
     value_column: Annotated[str, typer.Option(metavar="COLUMN", help="Parquet: the value.")] = "value",
     label_column: Annotated[
         list[str] | None,
@@ -85,7 +91,14 @@ def import_metrics(
         raise typer.BadParameter("nobody could ask for such a name: X-Scope-OrgID is trimmed", param_hint="--tenant")
     try:
         mapping = mapping_of(
-            metric_column, metric, timestamp_column, timestamp_unit, value_column, label_column or (), labels_column
+            metric_column,
+            metric,
+            timestamp_column,
+            timestamp_unit,
+            value_column,
+            label_column or (),
+            labels_column,
+            start_timestamp_column,
         )
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
