@@ -146,7 +146,7 @@ def _cut(block: SeriesBlock, rows: I64, low: I64, high: I64) -> SeriesBlock:
         timestamps,
         values,
         None if histograms is None else _only_if_any(histograms),
-        starts if starts is not None and starts.any() else None,
+        starts if starts is not None and np.count_nonzero(starts) else None,
     )
 
 

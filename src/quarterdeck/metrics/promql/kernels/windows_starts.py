@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from quarterdeck.metrics.promql.blocks import F64, I64, Bool
-from quarterdeck.metrics.promql.kernels.compile import kernel, part_of_kernel
+from quarterdeck.metrics.promql.kernels.compile import given, kernel, part_of_kernel
 from quarterdeck.metrics.promql.kernels.windows_rates import extrapolate
 from quarterdeck.metrics.promql.kernels.windows_scan import find_windows, longest
 
@@ -34,10 +34,18 @@ def restarts(timestamps: I64, starts: I64) -> Bool:
     [False, False]
     """
     found = np.zeros(len(starts), np.bool_)
-    previous_start, previous, start = starts[:-1], timestamps[:-1], starts[1:]
-    after_known = (start == previous) & (previous_start != 0) & (previous_start < previous)
-    found[1:] = (start != 0) & (start < timestamps[1:]) & ((start > previous) | after_known)
+    _find_restarts(given(timestamps), given(starts), found)
     return found
+
+
+@kernel
+def _find_restarts(timestamps: I64, starts: I64, found: Bool) -> None:
+    for at in range(1, starts.size):
+        start = starts[at]
+        previous = timestamps[at - 1]
+        before = starts[at - 1]
+        after_known = (start == previous) & (before != 0) & (before < previous)
+        found[at] = (start != 0) & (start < timestamps[at]) & ((start > previous) | after_known)
 
 
 def overlaps(timestamps: I64, starts: I64) -> Bool:
