@@ -23,6 +23,7 @@ from quarterdeck.metrics.catalog import list_imports
 from quarterdeck.metrics.importing import importer
 from quarterdeck.metrics.importing.batches import SampleReader
 from quarterdeck.metrics.importing.column_mapping import ColumnMapping, TimeUnit
+from quarterdeck.metrics.importing.created import CreatedReader
 from quarterdeck.metrics.importing.openmetrics import OpenMetricsReader
 from quarterdeck.metrics.importing.parquet import ParquetReader
 from quarterdeck.metrics.importing.prometheus_text import PrometheusTextReader
@@ -53,6 +54,8 @@ class ImportOrder:
     data_dir: Path | None
     config: Path | None
     settings: Sequence[str] = field(repr=False)
+    created: bool = False
+    """Whether `_created` lines of OpenMetrics are start timestamps, and not metrics."""
 
 
 def mapping_of(
@@ -169,12 +172,21 @@ def _told(path: Path, imported: importer.Imported) -> str:
 def _source(path: Path, order: ImportOrder) -> importer.Source:
     form = order.format or _format_of(path)
     mapping = order.mapping
+    if order.created and form is not MetricsFormat.OPENMETRICS:
+        raise QuarterdeckError(
+            ErrorCode.INVALID_ARGUMENT,
+            f"{path} was not imported",
+            f"only OpenMetrics has lines for --created-timestamps, and this is {form}",
+            "leave the option out; of Parquet, name the column with --start-timestamp-column",
+        )
     opened: dict[MetricsFormat, Callable[[], SampleReader]] = {
-        MetricsFormat.OPENMETRICS: lambda: OpenMetricsReader(path),
+        MetricsFormat.OPENMETRICS: lambda: CreatedReader(path) if order.created else OpenMetricsReader(path),
         MetricsFormat.PROMETHEUS: lambda: PrometheusTextReader(path),
         MetricsFormat.PARQUET: lambda: ParquetReader(path, mapping),
     }
     options = f"{form} {mapping.text}" if form is MetricsFormat.PARQUET else form.value
+    if order.created:
+        options += " with created timestamps"
     return importer.Source(path, options, opened[form])
 
 

@@ -45,6 +45,13 @@ def import_metrics(
             help="Parquet: a column with all labels, a map or JSON.  [default: labels, without --label-column]",
         ),
     ] = None,
+    created_timestamps: Annotated[
+        bool,
+        typer.Option(
+            "--created-timestamps",
+            help="OpenMetrics: _created lines say when a counter began to count, and are no metrics.",
+        ),
+    ] = False,
     tenant: Annotated[str, typer.Option(help="Whose metrics they are.")] = "default",
     shards: Annotated[
         int | None,
@@ -102,7 +109,9 @@ def import_metrics(
         )
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
-    order = ImportOrder(files or (), format, mapping, tenant, shards, again, data_dir, config, settings or ())
+    order = ImportOrder(
+        files or (), format, mapping, tenant, shards, again, data_dir, config, settings or (), created_timestamps
+    )
     raise typer.Exit(exit_code_of(lambda: show(order) if listed else run(order)))
 
 
