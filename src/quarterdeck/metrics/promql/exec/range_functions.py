@@ -96,7 +96,7 @@ class RangeCallNode:
 
     def eval(self, grid: Grid) -> VectorBlock:
         block, looked_at = self.windows.eval(grid)
-        self.context.memory.need(len(block.axis) * grid.count * _cell_bytes(block))
+        self.context.memory.need(len(block.axis) * grid.count * _cell_bytes(block) + _starts_bytes(block))
         parameters = self._parameters(grid, looked_at, block)
         axis = block.axis if self.plan.function in KEEPING_NAMES else block.axis.without_names
         if block.histograms is not None:
@@ -244,6 +244,11 @@ def _cell_bytes(block: SeriesBlock) -> int:
     if block.histograms is None:
         return CELL_BYTES if block.starts is None else CELL_BYTES + 24
     return CELL_BYTES + 24 + objects_size_bytes(block.histograms) // max(1, len(block.histograms))
+
+
+def _starts_bytes(block: SeriesBlock) -> int:
+    """What is worked out for each sample that may have a start timestamp: whether it is a reset, and how many are."""
+    return 0 if block.starts is None else 10 * len(block.timestamps)
 
 
 def note_non_counters(result: VectorBlock, context: Context, span: Span) -> None:

@@ -41,7 +41,8 @@ class Window:
     known_resets: Sequence[bool] | None = None
     """For each sample whether the counter started over since the one before; None: that has to be found."""
     starts_ms: Sequence[int] | None = None
-    """For each sample its start timestamp, 0 where it has none; None: nobody has one, or it does not matter."""
+    """For each sample its start timestamp, 0 where it has none; None: nobody has one, or it does not matter. What they
+    say about resets is part of `known_resets`."""
 
     @property
     def first_start_ms(self) -> int | None:
