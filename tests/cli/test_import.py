@@ -354,3 +354,43 @@ def test_who_interrupts_it_gets_one_line_and_nothing_is_imported(elsewhere: Path
     _, told = process.communicate(timeout=60)
     assert (process.returncode, told.splitlines()[-1]) == (130, "quarterdeck: interrupted")
     assert samples_in(elsewhere / "quarterdeck-data" / "lake") == 3
+
+
+COUNTERS = """# TYPE hits counter
+hits_total 1 1000
+hits_created 0.5 1000
+# EOF
+"""
+
+
+def columns_in(lake: Path) -> list[list[str]]:
+    return [pq.read_schema(segment.object.url).names for segment in segments_in(lake)]
+
+
+def test_created_lines_are_metrics_unless_they_are_asked_to_be_start_timestamps(elsewhere: Path) -> None:
+    (elsewhere / "hits.om").write_text(COUNTERS)
+    assert imported("hits.om").stdout.startswith("hits.om: 2 samples of 2 series")
+    assert all("start_timestamp" not in names for names in columns_in(elsewhere / "quarterdeck-data" / "lake"))
+    result = imported("hits.om", "--created-timestamps", "--data-dir", "other")
+    assert result.stdout.startswith("hits.om: 1 sample of 1 series")
+    assert all("start_timestamp" in names for names in columns_in(elsewhere / "other" / "lake"))
+    assert "1 sample of 1 series" in imported("hits.om", "--created-timestamps").stdout, "it is another import"
+
+
+def test_start_timestamps_of_parquet_are_taken_from_the_column_that_is_named(elsewhere: Path) -> None:
+    columns = {"ts": pa.array([1000, 2000]), "v": pa.array([1.0, 2.0]), "began": pa.array([None, 1500], pa.int64())}
+    columns["v_name"] = pa.array(["x", "x"])
+    pq.write_table(pa.table(columns), elsewhere / "a.parquet")
+    options = ("--metric", "m_total", "--timestamp-column", "ts", "--value-column", "v", "--label-column", "i=v_name")
+    result = imported("a.parquet", *options, "--start-timestamp-column", "began")
+    assert result.exit_code == 0, result.stderr
+    [names] = columns_in(elsewhere / "quarterdeck-data" / "lake")
+    assert names == ["metric", "labels", "timestamp", "value", "start_timestamp"]
+
+
+def test_created_timestamps_of_other_formats_are_refused_before_anything_is_done(elsewhere: Path) -> None:
+    (elsewhere / "b.prom").write_text("up 1 1000\n")
+    result = imported("a.om", "b.prom", "--created-timestamps")
+    assert result.exit_code != 0
+    assert "only OpenMetrics has lines for --created-timestamps" in result.stderr
+    assert not (elsewhere / "quarterdeck-data").exists()

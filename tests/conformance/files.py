@@ -43,7 +43,7 @@ EXPERIMENTAL: Final = {
     "start_timestamps.test": "start timestamps are experimental",
     "type_and_unit.test": "type and unit labels are experimental",
 }
-"""The scripts of what Prometheus has behind a flag; of these some evals may be skipped for a reason that is told."""
+"""The scripts of what Prometheus has behind a flag; they must pass as well."""
 
 
 def folder() -> Path:

@@ -36,8 +36,6 @@ from tests.conformance.script import (
     Wording,
 )
 
-START_TIMESTAMPS: Final = "start timestamps come later"
-
 _MINUTE_MS: Final = 60_000
 _SHOWN_FRAMES: Final = 6
 
@@ -104,7 +102,6 @@ class Stage:
     """Samples, and the evals that are asked while they are there."""
 
     series: tuple[Series, ...]
-    has_starts: bool
     evals: tuple[Eval, ...]
 
 
@@ -124,7 +121,6 @@ class Verdict(StrEnum):
 
     PASSED = "passed"
     FAILED = "failed"
-    SKIPPED = "skipped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +131,7 @@ class Outcome:
     eval: Eval
     verdict: Verdict
     why: str = ""
-    """The report of a failure, or the reason why the eval was skipped."""
+    """The report of a failure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +163,6 @@ def run(
     `thorough` runs pinned queries at all of upstream's times, and else at one of them, which takes a third of the time.
     """
     for stage in stages(script, wanted):
-        if stage.has_starts:
-            yield from (skipped(script.file, command) for command in stage.evals)
-            continue
         oracle = EngineOracle(engine, MemorySource.of(stage.series).shards(shards))
         ways = Ways.ALL if thorough else Ways.SOME
         yield from (judged(script.file, command, oracle, ways) for command in stage.evals)
@@ -187,7 +180,7 @@ def stages(script: Script, wanted: Callable[[Eval], bool] = lambda _: True) -> I
             case Clear() | Load():
                 pass
         if evals:
-            yield Stage(samples.series(), samples.has_starts, tuple(evals))
+            yield Stage(samples.series(), tuple(evals))
             evals = []
         if isinstance(command, Clear):
             samples = Samples()
@@ -197,12 +190,7 @@ def stages(script: Script, wanted: Callable[[Eval], bool] = lambda _: True) -> I
         except ValueError as error:
             raise ScriptError(script.file, command.line, str(error)) from error
     if evals:
-        yield Stage(samples.series(), samples.has_starts, tuple(evals))
-
-
-def skipped(file: str, command: Eval) -> Outcome:
-    """The outcome of an eval whose samples have starts, which have no place in our samples."""
-    return Outcome(file, command, Verdict.SKIPPED, START_TIMESTAMPS)
+        yield Stage(samples.series(), tuple(evals))
 
 
 def judged(file: str, command: Eval, oracle: Oracle, ways: Ways) -> Outcome:

@@ -21,20 +21,22 @@ _SUFFIXES = ("_bucket", "_count", "_sum")
 class Samples:
     """Grows with each `load`; a `clear` starts a new one."""
 
-    has_starts: bool = False
-    """Whether a sample came with a start. Blocks have no place for it: the start is dropped, and whoever runs the
-    script has to know."""
     _series: dict[Labels, dict[int, Point]] = field(default_factory=dict[Labels, dict[int, Point]])
+    _starts: dict[Labels, dict[int, int]] = field(default_factory=dict[Labels, dict[int, int]])
+    """Start timestamps, of the samples that have one."""
 
     def load(self, load: Load) -> None:
         """Add samples. `ValueError` when a sample is there already and has another value.
 
         Of two lines for one series within a load the last one counts: upstream does it so, and its scripts rely on it.
         """
-        self.has_starts |= load.has_starts
         for series in {series.labels: series for series in load.series}.values():
             times = range(0, load.interval_ms * len(series.points), load.interval_ms)
             self._add(series.labels, zip(times, series.points, strict=True))
+            if series.start_offsets_ms is not None:
+                pairs = zip(times, series.start_offsets_ms, strict=True)
+                starts = {time: time + offset for time, offset in pairs if offset is not None}
+                self._starts.setdefault(series.labels, {}).update(starts)
         if load.with_custom_buckets:
             for labels, points in _with_custom_buckets(load).items():
                 self._add(labels, points.items())
@@ -56,8 +58,7 @@ class Samples:
             if before != point and not (before != before and point != point):
                 raise ValueError(f"{dict(labels)} has two samples at {time} ms: {before} and {point}")
 
-    @staticmethod
-    def _arrays(labels: Labels, points: dict[int, Point]) -> Series:
+    def _arrays(self, labels: Labels, points: dict[int, Point]) -> Series:
         ordered = sorted(points.items(), key=lambda item: item[0])
         values = np.array([point if isinstance(point, float) else 0.0 for _, point in ordered], dtype=np.float64)
         stale = np.array([point is Mark.STALE for _, point in ordered], dtype=np.bool_)
@@ -66,11 +67,13 @@ class Samples:
         found = (point.histogram if isinstance(point, HistogramText) else None for _, point in ordered)
         for place, histogram in enumerate(with_stored_hints(found)):
             histograms[place] = histogram
+        starts = self._starts.get(labels)
         return Series(
             labels,
             np.array([time for time, _ in ordered], dtype=np.int64),
             values,
             histograms if any(isinstance(point, HistogramText) for _, point in ordered) else None,
+            None if starts is None else np.array([starts.get(time, 0) for time, _ in ordered], dtype=np.int64),
         )
 
 

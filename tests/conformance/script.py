@@ -40,11 +40,6 @@ class Load:
     series: tuple[LoadedSeries, ...]
     with_custom_buckets: bool = False
 
-    @property
-    def has_starts(self) -> bool:
-        """Whether a sample has a start."""
-        return any(series.start_offsets_ms is not None for series in self.series)
-
 
 @dataclass(frozen=True, slots=True)
 class Clear:

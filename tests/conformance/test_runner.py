@@ -18,7 +18,7 @@ from quarterdeck.metrics.promql.syntax.ast import Span
 from tests.conformance.comparison import almost_equal
 from tests.conformance.language import parse
 from tests.conformance.pinning import pinned
-from tests.conformance.runner import START_TIMESTAMPS, Outcome, Verdict, run
+from tests.conformance.runner import Outcome, Verdict, run, stages
 from tests.conformance.script import ScriptError
 
 UP = from_mapping({"__name__": "up"})
@@ -98,7 +98,6 @@ def failure(text: str, engine: Played | Refusing) -> str:
 
 def passes(text: str, engine: Played | Refusing) -> bool:
     outcome = only(text, engine)
-    assert outcome.verdict is not Verdict.SKIPPED
     return outcome.verdict is Verdict.PASSED
 
 
@@ -364,25 +363,20 @@ def test_a_histogram_is_compared_by_its_buckets_and_by_its_hint_if_that_is_named
     assert (complaint or "") in outcome.why
 
 
-def test_evals_that_need_starts_are_skipped_with_a_reason() -> None:
+def test_starts_of_samples_are_loaded_and_those_that_have_none_have_0() -> None:
     script = parse("""
 load 1m
-  up@st -1m
-  up    5
+  up@st   _ -30s _ 1ms
+  up      1 2    _ 4
+  other   1 2    3 4
 
 eval instant at 0 up
-  up 5
-
-clear
-
-eval instant at 0 up
-  up 5
 """)
-    outcomes = list(run(script, Played(vector({UP: 5.0}))))
-    assert [(outcome.verdict, outcome.why) for outcome in outcomes] == [
-        (Verdict.SKIPPED, START_TIMESTAMPS),
-        (Verdict.PASSED, ""),
-    ]
+    [stage] = stages(script)
+    up, other = stage.series
+    assert up.starts is not None
+    assert up.starts.tolist() == [0, 30_000, 180_001]
+    assert other.starts is None
 
 
 def test_series_are_spread_over_the_shards_and_cleared() -> None:

@@ -39,7 +39,6 @@ Feature: TypeAlias = tuple[str, ...]
 
 FUNCTIONS_LEFT_OUT: Final = {
     "integral": "experimental, and not supported yet",
-    "start_timestamp": "samples have no start timestamps yet",
 }
 FUNCTIONS_OF_NATIVE_HISTOGRAMS: Final = frozenset(
     {"histogram_avg", "histogram_count", "histogram_stddev", "histogram_stdvar", "histogram_sum"}

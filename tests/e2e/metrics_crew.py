@@ -15,7 +15,7 @@ import numpy as np
 
 from quarterdeck.metrics.importing.batches import MetricMetadata, SampleBatch
 from quarterdeck.metrics.importing.importer import Imported, Lake, Source, import_file
-from quarterdeck.metrics.promql.blocks import Objects
+from quarterdeck.metrics.promql.blocks import I64, Objects
 from quarterdeck.metrics.promql.memory import Series
 from quarterdeck.metrics.promql.result import Result
 from quarterdeck.stores.database.opening import open_database
@@ -115,6 +115,7 @@ class _Reader:
             np.concatenate([one.timestamps for one in self._series]),
             np.concatenate([one.values for one in self._series]),
             np.concatenate([_histograms(one) for one in self._series]),
+            np.concatenate([_starts(one) for one in self._series]),
         )
 
 
@@ -123,6 +124,10 @@ def _histograms(series: Series) -> Objects:
         return series.histograms
     nothing: Objects = np.full(len(series.timestamps), None, dtype=object)
     return nothing
+
+
+def _starts(series: Series) -> I64:
+    return np.zeros(len(series.timestamps), np.int64) if series.starts is None else series.starts
 
 
 def _source(folder: Path, series: Sequence[Series], name: str) -> Source:
@@ -139,7 +144,8 @@ def _cut(series: Iterable[Series], start_ms: int, end_ms: int) -> list[Series]:
         low, high = np.searchsorted(one.timestamps, (start_ms, end_ms)).tolist()
         if low < high:
             histograms = None if one.histograms is None else one.histograms[low:high]
-            found.append(Series(one.labels, one.timestamps[low:high], one.values[low:high], histograms))
+            starts = None if one.starts is None else one.starts[low:high]
+            found.append(Series(one.labels, one.timestamps[low:high], one.values[low:high], histograms, starts))
     return found
 
 

@@ -25,6 +25,7 @@ from quarterdeck.metrics.catalog import ImportRecord, list_imports
 from quarterdeck.metrics.importing import importer
 from quarterdeck.metrics.importing.batches import SampleReader
 from quarterdeck.metrics.importing.column_mapping import ColumnMapping, TimeUnit
+from quarterdeck.metrics.importing.created import CreatedReader
 from quarterdeck.metrics.importing.openmetrics import OpenMetricsReader
 from quarterdeck.metrics.importing.parquet import ParquetReader
 from quarterdeck.metrics.importing.prometheus_text import PrometheusTextReader
@@ -49,6 +50,8 @@ class ImportOrder:
     target: TargetOrder
     at: str | None = None
     """The time of samples that have none."""
+    created: bool = False
+    """Whether `_created` lines of OpenMetrics are start timestamps, and not metrics."""
 
 
 def mapping_of(
@@ -59,6 +62,7 @@ def mapping_of(
     value: str,
     labels: Sequence[str],
     labels_column: str | None,
+    start: str | None = None,
 ) -> ColumnMapping:
     """What the options say of a Parquet file's columns; `ValueError` when they contradict each other."""
     named = any(label.partition("=")[0] == METRIC_NAME for label in labels)
@@ -70,6 +74,7 @@ def mapping_of(
         labels_column=labels_column or (None if labels else "labels"),
         metric_name=metric,
         timestamp_unit=TimeUnit(timestamp_unit.value),
+        start=start,
     )
 
 
@@ -147,7 +152,7 @@ def _import(
             )
 
         with opened(wanted, target.objects, copied) as (path, form):
-            source = _source(wanted, path, form, order.mapping, at_ms)
+            source = _source(wanted, path, form, order, at_ms)
             return importer.import_file(
                 lake, source, order.tenant, shard_count=order.shards, again=order.again, on_progress=show
             )
@@ -177,7 +182,7 @@ def _times(record: ImportRecord) -> str:
 
 
 def _source(
-    wanted: Input, path: Path, form: MetricsFormat, mapping: ColumnMapping, at_ms: int | None
+    wanted: Input, path: Path, form: MetricsFormat, order: ImportOrder, at_ms: int | None
 ) -> importer.Source:
     if at_ms is not None and form is MetricsFormat.PARQUET:
         raise QuarterdeckError(
@@ -186,11 +191,21 @@ def _source(
             "--at is for text, and in Parquet a column has the time of each sample",
             "leave --at out, and name the column with --timestamp-column",
         )
+    if order.created and form is not MetricsFormat.OPENMETRICS:
+        raise QuarterdeckError(
+            ErrorCode.INVALID_ARGUMENT,
+            f"{wanted.name} was not imported",
+            f"only OpenMetrics has lines for --created-timestamps, and this is {form}",
+            "leave the option out; of Parquet, name the column with --start-timestamp-column",
+        )
     name = "" if wanted.path is not None else wanted.name
+    open_metrics = CreatedReader if order.created else OpenMetricsReader
     readers: dict[MetricsFormat, Callable[[], SampleReader]] = {
-        MetricsFormat.OPENMETRICS: lambda: OpenMetricsReader(path, name=name, at_ms=at_ms),
+        MetricsFormat.OPENMETRICS: lambda: open_metrics(path, name=name, at_ms=at_ms),
         MetricsFormat.PROMETHEUS: lambda: PrometheusTextReader(path, name=name, at_ms=at_ms),
-        MetricsFormat.PARQUET: lambda: ParquetReader(path, mapping, name=name),
+        MetricsFormat.PARQUET: lambda: ParquetReader(path, order.mapping, name=name),
     }
-    options = f"{form} {mapping}" if form is MetricsFormat.PARQUET else form.value
+    options = f"{form} {order.mapping.text}" if form is MetricsFormat.PARQUET else form.value
+    if order.created:
+        options += " with created timestamps"
     return importer.Source(path, options if at_ms is None else f"{options} at {at_ms}", readers[form], name)

@@ -34,6 +34,12 @@ def import_metrics(
     timestamp_unit: Annotated[
         opt.TimestampUnit, typer.Option(help="Parquet: the unit of times that are plain numbers.")
     ] = opt.TimestampUnit.MILLISECONDS,
+    start_timestamp_column: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Parquet: when a counter began to count, in the same unit.  [default: nobody knows]"
+        ),
+    ] = None,
     value_column: Annotated[str, typer.Option(metavar="COLUMN", help="Parquet: the value.")] = "value",
     label_column: Annotated[
         list[str] | None,
@@ -46,6 +52,13 @@ def import_metrics(
             help="Parquet: a column with all labels, a map or JSON.  [default: labels, without --label-column]",
         ),
     ] = None,
+    created_timestamps: Annotated[
+        bool,
+        typer.Option(
+            "--created-timestamps",
+            help="OpenMetrics: _created lines say when a counter began to count, and are no metrics.",
+        ),
+    ] = False,
     tenant: Annotated[str, typer.Option(help="Whose metrics they are.")] = "default",
     shards: Annotated[
         int | None,
@@ -100,13 +113,20 @@ def import_metrics(
     opt.check_tenant(tenant)
     try:
         mapping = mapping_of(
-            metric_column, metric, timestamp_column, timestamp_unit, value_column, label_column or (), labels_column
+            metric_column,
+            metric,
+            timestamp_column,
+            timestamp_unit,
+            value_column,
+            label_column or (),
+            labels_column,
+            start_timestamp_column,
         )
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     access = Access(url, token_file, authority, insecure)
     target = TargetOrder(access, data_dir, config, settings or (), offline)
-    order = ImportOrder(files or (), format, mapping, tenant, shards, again, target, at)
+    order = ImportOrder(files or (), format, mapping, tenant, shards, again, target, at, created_timestamps)
     raise typer.Exit(exit_code_of(lambda: show(order) if listed else run(order)))
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 import struct
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -149,3 +150,29 @@ def test_batches_without_samples_make_nothing() -> None:
 def test_a_number_of_shards_that_works_cannot_divide_is_refused(shard_count: int) -> None:
     with pytest.raises(ValueError, match="power of two"):
         Assembly(shard_count)
+
+
+@pytest.mark.usefixtures("small_segments")
+def test_each_sample_keeps_its_start_timestamp_and_pieces_without_any_have_none() -> None:
+    """Sorted, cut by day and by shard; of samples of one time the last stays, with its own start or with none."""
+    random = Random(3)
+    rows: list[Row] = [
+        (series(random.randrange(12)), DAY_MS * random.randrange(5) + random.randrange(9), 1.0) for _ in range(400)
+    ]
+    starts = [time - 7 if time < 3 * DAY_MS and random.random() < 0.5 else 0 for _, time, _ in rows]
+    first, second = batch(rows[:300]), batch(rows[300:])
+    pieces = taken(Assembly(2), replace(first, starts=np.array(starts[:300], np.int64)), second)
+    wanted = {(labels, time): start for (labels, time, _), start in zip(rows[:300], starts[:300], strict=True)}
+    wanted |= {(labels, time): 0 for labels, time, _ in rows[300:]}
+    found: dict[tuple[Labels, int], int] = {}
+    without = 0
+    for piece in pieces:
+        block = piece.block
+        some = np.zeros(len(block.timestamps), np.int64) if block.starts is None else block.starts
+        without += block.starts is None
+        assert block.starts is None or block.starts.any()
+        for labels, (low, high) in zip(block.axis.labels, itertools.pairwise(block.offsets.tolist()), strict=True):
+            columns = (block.timestamps[low:high].tolist(), some[low:high].tolist())
+            found |= {(labels, time): start for time, start in zip(*columns, strict=True)}
+    assert found == wanted
+    assert without

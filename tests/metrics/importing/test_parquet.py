@@ -446,3 +446,73 @@ def test_a_damaged_file_is_read_or_refused_and_nothing_else(seed: int, tmp_path:
             del data[int(rng.integers(len(data))) :]
         path.write_bytes(bytes(data))
         assert refused_file(path) in (None, str(path))
+
+
+WITH_STARTS: Final = ColumnMapping(labels_column="labels", start="began")
+
+
+def starts(reader: SampleReader) -> list[int] | None:
+    """Of all samples; None where no batch has any."""
+    found = [batch.starts for batch in reader.batches() if batch.starts is not None]
+    return np.concatenate(found).tolist() if found else None
+
+
+@pytest.mark.parametrize(
+    "kind, unit, numbers, found",
+    [
+        (MS, TimeUnit.MILLISECONDS, [5, None, -5, 0], [5, 0, -5, 0]),
+        (_arrow.timestamp("us"), TimeUnit.MILLISECONDS, [1500, None, None, 9], [2, 0, 0, 0]),
+        (_arrow.int64(), TimeUnit.SECONDS, [1_700_000_000, None, 1, 0], [1_700_000_000_000, 0, 1000, 0]),
+        (_arrow.float64(), TimeUnit.SECONDS, [0.5, None, -0.25, 1e9], [500, 0, -250, 1_000_000_000_000]),
+        (_arrow.int64(), TimeUnit.MILLISECONDS, [9_200_000_000_000_000, 1, 1, 1], [9_200_000_000_000_000, 1, 1, 1]),
+    ],
+)
+def test_start_timestamps_come_from_a_column_of_their_own_and_a_null_is_none(
+    kind: Any, unit: TimeUnit, numbers: list[Any], found: list[int], tmp_path: Path
+) -> None:
+    """One that is after its sample is taken as it is: queries know that it says nothing."""
+    path = written(tmp_path, FOUR | {"timestamp": _arrow.array(range(4), MS), "began": _arrow.array(numbers, kind)})
+    mapping = ColumnMapping(labels_column="labels", start="began", timestamp_unit=unit)
+    assert starts(ParquetReader(path, mapping)) == found
+    assert starts(ParquetReader(path)) is None
+
+
+def test_a_column_without_any_start_timestamp_is_as_good_as_none(tmp_path: Path) -> None:
+    path = written(tmp_path, FOUR | {"began": _arrow.nulls(4, MS)})
+    assert starts(ParquetReader(path, WITH_STARTS)) is None
+
+
+@pytest.mark.parametrize(
+    "numbers, kind, unit",
+    [
+        ([1, 1, 9_200_000_000_000_001, 1], _arrow.int64(), TimeUnit.MILLISECONDS),
+        ([1, 1, (1 << 64) - 1, 1], _arrow.uint64(), TimeUnit.MILLISECONDS),
+        ([1.0, 1.0, float("nan"), 1.0], _arrow.float64(), TimeUnit.SECONDS),
+        ([1.0, 1.0, float("inf"), 1.0], _arrow.float64(), TimeUnit.SECONDS),
+    ],
+)
+def test_a_start_timestamp_that_is_no_time_is_refused_with_its_row(
+    numbers: list[Any], kind: Any, unit: TimeUnit, tmp_path: Path
+) -> None:
+    path = written(tmp_path, FOUR | {"began": _arrow.array(numbers, kind)})
+    error = refusal(ParquetReader(path, ColumnMapping(labels_column="labels", start="began", timestamp_unit=unit)))
+    assert error.what == f"{path} row 3 cannot be imported"
+    assert error.why.startswith("of the start timestamp in column 'began', the time ")
+    assert "--timestamp-unit" in error.next_step
+
+
+@pytest.mark.parametrize("change", [{}, {"began": ["yesterday"] * 4}, {"began": [1.5] * 4}])
+def test_a_column_of_start_timestamps_must_be_there_and_hold_times(change: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(SourceError) as caught:
+        ParquetReader(written(tmp_path, FOUR | change), WITH_STARTS)
+    assert "'began'" in caught.value.why
+    assert "--start-timestamp-column" in caught.value.next_step
+
+
+def test_a_mapping_without_start_timestamps_is_told_as_it_always_was() -> None:
+    """By this text an import knows what was imported before: it must not change with a new version."""
+    assert OWN_FORM.text == (
+        "ColumnMapping(metric='metric', timestamp='timestamp', value='value', labels=(), labels_column='labels', "
+        "metric_name=None, timestamp_unit=<TimeUnit.MILLISECONDS: 'ms'>)"
+    )
+    assert WITH_STARTS.text == f"{OWN_FORM.text} start='began'"

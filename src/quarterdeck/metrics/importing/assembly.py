@@ -115,7 +115,7 @@ class Assembly:
 
     def _cut(self, rows: I64, keys: I64, order: I64, shard_count: int, timestamps: I64) -> Iterator[Piece]:
         values = np.concatenate([batch.values for _, batch in self._batches])
-        histograms = self._histograms()
+        histograms, began = self._histograms(), self._start_timestamps()
         labels = list(self._places)
         shards = np.array(self._digests, np.uint64)[order] % np.uint64(shard_count)
         starts = np.concatenate((np.zeros(1, np.int64), np.flatnonzero(np.diff(keys)) + 1))
@@ -127,12 +127,14 @@ class Assembly:
             own = rows[bounds[low] : bounds[high]]
             chosen: list[int] = order[ranks[low:high]].tolist()
             found = None if histograms is None else histograms[own]
+            own_began = None if began is None else began[own]
             block = SeriesBlock(
                 Axis.of([labels[place] for place in chosen]),
                 totals_before(np.diff(bounds[low : high + 1])),
                 timestamps[own],
                 values[own],
                 found if found is not None and are_histograms(found).any() else None,
+                own_began if own_began is not None and own_began.any() else None,
             )
             yield Piece(int(shards[ranks[low]]), shard_count, block)
 
@@ -144,6 +146,16 @@ class Assembly:
             for _, batch in self._batches
         ]
         return np.concatenate(parts)
+
+    def _start_timestamps(self) -> I64 | None:
+        if all(batch.starts is None for _, batch in self._batches):
+            return None
+        return np.concatenate(
+            [
+                np.zeros(len(batch.timestamps), np.int64) if batch.starts is None else batch.starts
+                for _, batch in self._batches
+            ]
+        )
 
 
 def _sorted_rows(keys: I64, timestamps: I64) -> I64:

@@ -35,6 +35,8 @@ class SampleBatch:
     """Where the sample is a histogram: anything."""
     histograms: Objects | None = None
     """For each sample its histogram, or None where it is a float. None: all are floats."""
+    starts: I64 | None = None
+    """For each sample its start timestamp, in milliseconds since 1970; 0 where it has none. None: no sample has one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Which columns of a table are a sample, and what to say when the table has others."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -20,6 +20,7 @@ class ColumnOption(StrEnum):
     METRIC = "--metric-column"
     TIMESTAMP = "--timestamp-column"
     VALUE = "--value-column"
+    START = "--start-timestamp-column"
     LABEL = "--label-column"
     LABELS = "--labels-column"
 
@@ -48,6 +49,8 @@ class ColumnMapping:
     """The metric's name for all rows."""
     timestamp_unit: TimeUnit = TimeUnit.MILLISECONDS
     """Of whole numbers. Fractions must be seconds."""
+    start: str | None = field(default=None, repr=False)
+    """The column with start timestamps, in the same unit; a null is none. Without it samples have none."""
 
     def __post_init__(self) -> None:
         if self.metric is not None and self.metric_name is not None:
@@ -66,9 +69,17 @@ class ColumnMapping:
         pairs = (text.partition("=") for text in self.labels)
         return tuple(LabelColumn(label, column if mark else label) for label, mark, column in pairs)
 
+    @property
+    def text(self) -> str:
+        """All of it: by this an import knows whether a file was imported the same way before. It may only change for
+        mappings that nobody could write before."""
+        return f"{self}" if self.start is None else f"{self} start={self.start!r}"
+
     def needed(self) -> list[tuple[str, ColumnOption]]:
         """The columns that must be there, each with the option that names it."""
         needed = [(self.timestamp, ColumnOption.TIMESTAMP), (self.value, ColumnOption.VALUE)]
+        if self.start is not None:
+            needed.append((self.start, ColumnOption.START))
         if self.metric is not None:
             needed.append((self.metric, ColumnOption.METRIC))
         if self.labels_column is not None:

@@ -8,16 +8,17 @@ from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
+from numpy.typing import NDArray
 from pyarrow import parquet  # pyright: ignore[reportMissingTypeStubs]
 
 from quarterdeck.metrics.importing.batches import BATCH_SAMPLES, MetricMetadata, SampleBatch
 from quarterdeck.metrics.importing.column_mapping import OWN_FORM, ColumnMapping
-from quarterdeck.metrics.importing.column_numbers import first_null, times_of, values_of
-from quarterdeck.metrics.importing.errors import Named, SourceError, bad_file, bad_row, told_with
+from quarterdeck.metrics.importing.column_numbers import Problem, first_null, times_of, values_of
+from quarterdeck.metrics.importing.errors import Malformed, Named, SourceError, bad_file, bad_row, told_with
 from quarterdeck.metrics.importing.label_columns import (
     CodedColumn,
     JsonLabels,
@@ -31,6 +32,7 @@ from quarterdeck.metrics.importing.label_columns import (
 from quarterdeck.metrics.importing.row_series import series_of
 from quarterdeck.metrics.importing.series_table import Places
 from quarterdeck.metrics.importing.table_schema import check_schema
+from quarterdeck.metrics.promql.blocks import F64, I64
 from quarterdeck.metrics.promql.labels import METRIC_NAME
 from quarterdeck.stores.regular_files import stat_regular
 
@@ -88,11 +90,11 @@ class ParquetReader:
     def batches(self) -> Iterator[SampleBatch]:
         """To be asked for once."""
         places = Places()
-        parts: list[tuple[Any, Any, Any]] = []
+        parts: list[_Columns] = []
         for table in self._tables():
             parts.append(self._columns_of(table, places))
             self._rows_read += table.num_rows
-            if sum(series.size for series, _, _ in parts) >= BATCH_SAMPLES:
+            if sum(part.series.size for part in parts) >= BATCH_SAMPLES:
                 yield _batch_of(parts, places)
                 places, parts = Places(), []
         if parts:
@@ -114,17 +116,31 @@ class ParquetReader:
                 table.validate(full=True)
                 yield table
 
-    def _columns_of(self, table: Any, places: Places) -> tuple[Any, Any, Any]:
-        """Series, times and values of some rows; raises for the first row that is wrong."""
+    def _columns_of(self, table: Any, places: Places) -> "_Columns":
+        """What some rows have; raises for the first row that is wrong."""
         mapping = self._mapping
         times, values = table.column(mapping.timestamp), table.column(mapping.value)
         timestamps, far = times_of(times, mapping.timestamp_unit)
         series, nameless = series_of(self._coded(table), table.num_rows, self._fixed, places)
-        problems = [*first_null(times, mapping.timestamp), *first_null(values, mapping.value), *far, *nameless]
+        starts, odd = self._starts_of(table)
+        problems = [*first_null(times, mapping.timestamp), *first_null(values, mapping.value), *far, *nameless, *odd]
         if problems:
             first = min(problems, key=lambda problem: problem.row)
             raise bad_row(self._name, self._rows_read + first.row + 1, first.fault)
-        return series, timestamps, values_of(values)
+        return _Columns(series, timestamps, values_of(values), starts)
+
+    def _starts_of(self, table: Any) -> tuple[I64 | None, list[Problem]]:
+        """A null is no start timestamp. One that is after its sample is as good as none, which queries know."""
+        name = self._mapping.start
+        if name is None:
+            return None, []
+        starts, far = times_of(table.column(name), self._mapping.timestamp_unit)
+        return starts, [
+            Problem(
+                one.row, Malformed(f"of the start timestamp in column {name!r}, {one.fault.why}", one.fault.next_step)
+            )
+            for one in far
+        ]
 
     def _coded(self, table: Any) -> list[CodedColumn]:
         mapping = self._mapping
@@ -138,9 +154,25 @@ class ParquetReader:
         return coded
 
 
-def _batch_of(parts: list[tuple[Any, Any, Any]], places: Places) -> SampleBatch:
-    series, timestamps, values = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    return SampleBatch(places.labels(), series, timestamps, values)
+class _Columns(NamedTuple):
+    """Some samples, in the order of their rows."""
+
+    series: NDArray[np.int32]
+    timestamps: I64
+    values: F64
+    starts: I64 | None
+
+
+def _batch_of(parts: list[_Columns], places: Places) -> SampleBatch:
+    found = [part.starts for part in parts if part.starts is not None]
+    starts = np.concatenate(found) if found else None
+    return SampleBatch(
+        places.labels(),
+        np.concatenate([part.series for part in parts]),
+        np.concatenate([part.timestamps for part in parts]),
+        np.concatenate([part.values for part in parts]),
+        starts=starts if starts is not None and starts.any() else None,
+    )
 
 
 def _rows_of(footer: Any) -> int:

@@ -22,7 +22,7 @@ def check_schema(path: Named, schema: Any, mapping: ColumnMapping) -> None:
         kind = schema.field(column).type
         fault = _fault(kind, option, mapping)
         if fault is not None:
-            unit = f" or the unit with {UNIT_OPTION}" if option is ColumnOption.TIMESTAMP else ""
+            unit = f" or the unit with {UNIT_OPTION}" if option in (ColumnOption.TIMESTAMP, ColumnOption.START) else ""
             raise bad_file(
                 path,
                 f"column {column!r} is {kind}, and {fault}",
@@ -33,7 +33,7 @@ def check_schema(path: Named, schema: Any, mapping: ColumnMapping) -> None:
 def _fault(kind: Any, option: ColumnOption, mapping: ColumnMapping) -> str | None:
     """What a column must be; None if it is."""
     match option:
-        case ColumnOption.TIMESTAMP:
+        case ColumnOption.TIMESTAMP | ColumnOption.START:
             return time_fault(kind, mapping.timestamp_unit)
         case ColumnOption.VALUE:
             return None if is_number(kind) else "a value is a number"

@@ -4,7 +4,8 @@ A `Grid` is where a query is evaluated, an `Axis` which series there are. A `Ser
 stored, one stretch a series; a `VectorBlock` holds a value, or none, for each series and step.
 
 A sample is a float or a native histogram. Histograms stand in arrays of objects beside the floats, which are None
-while there is no histogram at all: the usual case pays nothing for them. Arrays are never changed once handed on.
+while there is no histogram at all: the usual case pays nothing for them. So it is with start timestamps. Arrays are
+never changed once handed on.
 """
 
 from collections.abc import Sequence
@@ -154,11 +155,16 @@ class SeriesBlock:
     """Where the sample is a histogram: anything."""
     histograms: Objects | None = None
     """For each sample its histogram, or None where it is a float. None: all are floats."""
+    starts: I64 | None = None
+    """For each sample its start timestamp: when its counter began to count, in milliseconds; 0 where that is not known.
+    None: no sample has one, which costs nothing."""
 
     @property
     def size_bytes(self) -> int:
         """What the arrays take."""
         arrays = self.offsets.nbytes + self.timestamps.nbytes + self.values.nbytes
+        if self.starts is not None:
+            arrays += self.starts.nbytes
         return arrays if self.histograms is None else arrays + objects_size_bytes(self.histograms)
 
     @staticmethod
@@ -175,6 +181,7 @@ class SeriesBlock:
             self.timestamps[keep],
             self.values[keep],
             None if self.histograms is None else self.histograms[keep],
+            None if self.starts is None else self.starts[keep],
         )
 
     def take(self, rows: I64) -> "SeriesBlock":
@@ -189,6 +196,7 @@ class SeriesBlock:
             self.timestamps[index],
             self.values[index],
             None if self.histograms is None else self.histograms[index],
+            None if self.starts is None else self.starts[index],
         )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quarterdeck.metrics.promql.blocks import F64, I64, Axis, Objects, SeriesBlock, totals_before
-from quarterdeck.metrics.promql.kernels.cuts import first_from, side_by_side
+from quarterdeck.metrics.promql.kernels.cuts import first_from, picked, side_by_side
 from quarterdeck.metrics.promql.labels import Labels, digest, show
 from quarterdeck.metrics.promql.series_index import SeriesIndex
 from quarterdeck.metrics.promql.source import unlimited
@@ -33,6 +33,8 @@ class Series:
     """Where the sample is a histogram: anything."""
     histograms: Objects | None = None
     """For each sample its histogram, or None where it is a float. None: all are floats."""
+    starts: I64 | None = None
+    """For each sample its start timestamp, or 0; see `SeriesBlock`. None: no sample has one."""
 
 
 class MemorySource:
@@ -61,6 +63,7 @@ class MemorySource:
                 np.concatenate([one.timestamps for one in ordered], dtype=np.int64),
                 np.concatenate([one.values for one in ordered], dtype=np.float64),
                 _join_histograms(ordered),
+                _join_starts(ordered),
             )
         )
 
@@ -84,7 +87,8 @@ class MemorySource:
         low = first_from(block.timestamps, first, last, start_ms)
         high = first_from(block.timestamps, low, last, end_ms + 1)
         there = high > low
-        need((int((high - low).sum()) * 2 + int(np.count_nonzero(there)) + 1) * 8)
+        arrays = 2 if block.starts is None else 3
+        need((int((high - low).sum()) * arrays + int(np.count_nonzero(there)) + 1) * 8)
         return _cut(block, rows[there], low[there], high[there])
 
     def shard(self, index: int, count: int) -> "MemorySource":
@@ -128,17 +132,33 @@ def _cut(block: SeriesBlock, rows: I64, low: I64, high: I64) -> SeriesBlock:
         place = slice(int(low[0]), int(high[-1]))
         timestamps, values = block.timestamps[place], block.values[place]
         histograms = None if block.histograms is None else block.histograms[place]
+        starts = None if block.starts is None else block.starts[place]
     else:
         timestamps, values = side_by_side(block.timestamps, block.values, low, high)
         histograms = None
         if block.histograms is not None:
             ends = zip(low.tolist(), high.tolist(), strict=True)
             histograms = np.concatenate([block.histograms[start:end] for start, end in ends])
-    return SeriesBlock(axis, offsets, timestamps, values, None if histograms is None else _only_if_any(histograms))
+        starts = None if block.starts is None else picked(block.starts, low, high)
+    return SeriesBlock(
+        axis,
+        offsets,
+        timestamps,
+        values,
+        None if histograms is None else _only_if_any(histograms),
+        starts if starts is not None and np.count_nonzero(starts) else None,
+    )
 
 
 def _only_if_any(histograms: Objects) -> Objects | None:
     return histograms if any(one is not None for one in histograms) else None
+
+
+def _join_starts(series: Sequence[Series]) -> I64 | None:
+    if all(one.starts is None for one in series):
+        return None
+    parts = [np.zeros(len(one.timestamps), np.int64) if one.starts is None else one.starts for one in series]
+    return np.concatenate(parts, dtype=np.int64)
 
 
 def _join_histograms(series: Sequence[Series]) -> Objects | None:

@@ -172,6 +172,11 @@ def incompatible_types(lhs: str, op: str, rhs: str) -> str:
     return f'incompatible sample types encountered for binary operator "{op}": {lhs} {op} {rhs}'
 
 
+def overlapping_start(metric: str) -> str:
+    """A sample that counts from before the sample before it on."""
+    return f'sample has start time that overlaps with previous sample timestamp for metric "{metric}"'
+
+
 def ignored_in_aggregation(op: str) -> str:
     """Histograms in an aggregation of floats."""
     return f"ignored histogram in {op} aggregation"

@@ -25,7 +25,7 @@ from quarterdeck.metrics.promql.labels import METRIC_NAME, Labels, digest
 from quarterdeck.metrics.promql.series_index import SeriesIndex
 from quarterdeck.metrics.promql.syntax.ast import Matcher, MatchOp
 from quarterdeck.metrics.segments.label_text import labels_of
-from quarterdeck.metrics.segments.layout import HISTOGRAM, LABELS, METRIC, TIMESTAMP, VALUE, has_histograms
+from quarterdeck.metrics.segments.layout import HISTOGRAM, LABELS, METRIC, START, TIMESTAMP, VALUE, sample_columns
 from quarterdeck.stores.regular_files import open_regular
 
 _arrow: Final = cast("Any", pyarrow)
@@ -110,11 +110,13 @@ class GroupSamples:
     timestamps: I64
     values: F64
     histograms: Objects | None
+    starts: I64 | None = None
+    """As in a `SeriesBlock`."""
 
     @property
     def size_bytes(self) -> int:
         """What the arrays take."""
-        arrays = self.timestamps.nbytes + self.values.nbytes
+        arrays = self.timestamps.nbytes + self.values.nbytes + (0 if self.starts is None else self.starts.nbytes)
         return arrays if self.histograms is None else arrays + objects_size_bytes(self.histograms)
 
 
@@ -129,7 +131,7 @@ class SegmentFile:
         _verify(path, url, checksum)
         with self._readable(), _arrow.OSFile(str(path)) as handle:
             file = _parquet.ParquetFile(handle)
-            self._has_histograms: Final = has_histograms(file.schema_arrow)
+            self._sample_columns: Final = sample_columns(file.schema_arrow)
             self._footer: Final = file.metadata
             self.groups: Final = tuple(_group_infos(self._footer))
 
@@ -144,10 +146,9 @@ class SegmentFile:
             return _group_series(self._read(group, [METRIC, LABELS]))
 
     def read_samples(self, group: int) -> GroupSamples:
-        """Times, values and histograms of a row group."""
-        columns = [TIMESTAMP, VALUE, *([HISTOGRAM] if self._has_histograms else ())]
+        """What a row group's samples have besides labels."""
         with self._readable():
-            return _group_samples(self._read(group, columns))
+            return _group_samples(self._read(group, self._sample_columns))
 
     def stored_bytes(self, group: int, columns: Sequence[str]) -> int:
         """What reading these columns of a row group takes from the disk."""
@@ -230,7 +231,16 @@ def _group_samples(table: Any) -> GroupSamples:
     if HISTOGRAM in table.column_names:
         found = from_arrow(table.column(HISTOGRAM).combine_chunks())
         histograms = found if are_histograms(found).any() else None
-    return GroupSamples(timestamps, values, histograms)
+    return GroupSamples(timestamps, values, histograms, _starts_of(table))
+
+
+def _starts_of(table: Any) -> I64 | None:
+    if START not in table.column_names:
+        return None
+    column = table.column(START).combine_chunks()
+    if column.null_count == len(column):
+        return None
+    return column.cast(_arrow.int64()).fill_null(0).to_numpy(zero_copy_only=False)
 
 
 def _dictionary(column: Any) -> Any:

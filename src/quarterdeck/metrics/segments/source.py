@@ -15,16 +15,17 @@ import numpy as np
 
 from quarterdeck.metrics.model import Part
 from quarterdeck.metrics.promql.blocks import F64, I64, Axis, Objects, SeriesBlock, are_histograms, totals_before
-from quarterdeck.metrics.promql.kernels.cuts import between, first_disorder, place_at, side_by_side
+from quarterdeck.metrics.promql.kernels.cuts import between, first_disorder, picked, place_at, places_of, side_by_side
 from quarterdeck.metrics.promql.labels import Labels
 from quarterdeck.metrics.promql.limits import LISTED_BYTES
 from quarterdeck.metrics.promql.source import unlimited
 from quarterdeck.metrics.promql.syntax.ast import Matcher
 from quarterdeck.metrics.segments.file import GroupInfo, GroupSamples, GroupSeries, SegmentFile
-from quarterdeck.metrics.segments.layout import HISTOGRAM, LABELS, METRIC, TIMESTAMP, VALUE
+from quarterdeck.metrics.segments.layout import HISTOGRAM, LABELS, METRIC, START, TIMESTAMP, VALUE
 from quarterdeck.metrics.segments.shelf import Reading, Shelf
 
 _SAMPLE_BYTES: Final = 16
+_START_BYTES: Final = 8
 WHOLE: Final = Part()
 
 
@@ -58,8 +59,11 @@ class _Cut:
         """With a copy of its samples alone, so that those of the row group can go."""
         timestamps, values = side_by_side(self.samples.timestamps, self.samples.values, self.low, self.high)
         offsets = totals_before(self.high - self.low)
-        histograms = None if self.samples.histograms is None else self.samples.histograms[_index(self.low, self.high)]
-        samples = GroupSamples(timestamps, values, histograms)
+        histograms = (
+            None if self.samples.histograms is None else self.samples.histograms[places_of(self.low, self.high)]
+        )
+        starts = None if self.samples.starts is None else picked(self.samples.starts, self.low, self.high)
+        samples = GroupSamples(timestamps, values, histograms, starts)
         return _Cut(self.labels, offsets[:-1], offsets[1:], samples, self.segment_id, self.sample_count)
 
 
@@ -83,6 +87,7 @@ class SegmentSource:
         matchers = tuple(matchers)
         cuts: list[_Cut] = []
         held_bytes = samples = 0
+        sample_bytes = _SAMPLE_BYTES
         for segment in self._segments:
             for group in segment.file.groups:
                 need(held_bytes)
@@ -94,7 +99,9 @@ class SegmentSource:
                     cuts.append(cut)
                     held_bytes += cut.size_bytes
                     samples += cut.sample_count
-        need(held_bytes + samples * _SAMPLE_BYTES)
+                    if cut.samples.starts is not None:
+                        sample_bytes = _SAMPLE_BYTES + _START_BYTES
+        need(held_bytes + samples * sample_bytes)
         return _joined(cuts)
 
     def series(
@@ -131,7 +138,7 @@ class SegmentSource:
             return None
         key = (segment.file.checksum, group.number, "samples")
         samples, was_here = self._shelf.get(key, lambda: segment.file.read_samples(group.number))
-        self._count(segment, group, was_here, (TIMESTAMP, VALUE, HISTOGRAM))
+        self._count(segment, group, was_here, (TIMESTAMP, VALUE, HISTOGRAM, START))
         first, last = series.offsets[rows], series.offsets[rows + 1]
         if group.min_ts_ms >= start_ms and group.max_ts_ms <= end_ms:
             low, high = first, last
@@ -191,18 +198,23 @@ def _joined(cuts: Sequence[_Cut]) -> SeriesBlock:
     offsets = totals_before(counts)
     timestamps, values = np.empty(int(offsets[-1]), np.int64), np.empty(int(offsets[-1]))
     histograms = _room_for_histograms(cuts, len(values))
-    starts = _starts(cuts, places)
-    for cut, at in zip(cuts, starts, strict=True):
+    starts = _room_for_starts(cuts, len(values))
+    first_places = _first_places(cuts, places)
+    for cut, at in zip(cuts, first_places, strict=True):
         place_at(cut.samples.timestamps, cut.samples.values, cut.low, cut.high, at, timestamps, values)
         if histograms is not None and cut.samples.histograms is not None:
-            histograms[_index(at, at + cut.high - cut.low)] = cut.samples.histograms[_index(cut.low, cut.high)]
-    block = SeriesBlock(Axis.of(ordered), offsets, timestamps, values, _if_any(histograms))
+            histograms[places_of(at, at + cut.high - cut.low)] = cut.samples.histograms[places_of(cut.low, cut.high)]
+        if starts is not None and cut.samples.starts is not None:
+            starts[places_of(at, at + cut.high - cut.low)] = picked(cut.samples.starts, cut.low, cut.high)
+    if starts is not None and not starts.any():
+        starts = None
+    block = SeriesBlock(Axis.of(ordered), offsets, timestamps, values, _if_any(histograms), starts)
     if first_disorder(timestamps, offsets) is not None:
-        return _in_order(block, _segment_of_each(cuts, starts, len(values)))
+        return _in_order(block, _segment_of_each(cuts, first_places, len(values)))
     return block
 
 
-def _starts(cuts: Sequence[_Cut], places: Sequence[I64]) -> list[I64]:
+def _first_places(cuts: Sequence[_Cut], places: Sequence[I64]) -> list[I64]:
     """For each cut where its stretches go, those of a series by their first time: a segment that begins earlier may
     have the later part of a series. Then samples are in order unless stretches overlap."""
     lengths = np.concatenate([cut.high - cut.low for cut in cuts])
@@ -213,11 +225,11 @@ def _starts(cuts: Sequence[_Cut], places: Sequence[I64]) -> list[I64]:
     return np.split(starts, np.cumsum([len(place) for place in places])[:-1])
 
 
-def _segment_of_each(cuts: Sequence[_Cut], starts: Sequence[I64], count: int) -> I64:
+def _segment_of_each(cuts: Sequence[_Cut], first_places: Sequence[I64], count: int) -> I64:
     """For each sample the segment it is from."""
     found = np.empty(count, np.int64)
-    for cut, at in zip(cuts, starts, strict=True):
-        found[_index(at, at + cut.high - cut.low)] = cut.segment_id
+    for cut, at in zip(cuts, first_places, strict=True):
+        found[places_of(at, at + cut.high - cut.low)] = cut.segment_id
     return found
 
 
@@ -231,20 +243,20 @@ def _in_order(block: SeriesBlock, segments: I64) -> SeriesBlock:
     counts = np.bincount(series[kept], minlength=len(block.axis)).astype(np.int64)
     values: F64 = block.values[kept]
     histograms = None if block.histograms is None else block.histograms[kept]
-    return SeriesBlock(block.axis, totals_before(counts), block.timestamps[kept], values, histograms)
-
-
-def _index(low: I64, high: I64) -> I64:
-    """All places from each low to before its high."""
-    lengths = high - low
-    offsets = totals_before(lengths)
-    return np.repeat(low - offsets[:-1], lengths) + np.arange(int(offsets[-1]), dtype=np.int64)
+    starts = None if block.starts is None else block.starts[kept]
+    return SeriesBlock(block.axis, totals_before(counts), block.timestamps[kept], values, histograms, starts)
 
 
 def _room_for_histograms(cuts: Sequence[_Cut], count: int) -> Objects | None:
     if all(cut.samples.histograms is None for cut in cuts):
         return None
     return np.full(count, None, dtype=object)
+
+
+def _room_for_starts(cuts: Sequence[_Cut], count: int) -> I64 | None:
+    if all(cut.samples.starts is None for cut in cuts):
+        return None
+    return np.zeros(count, np.int64)
 
 
 def _if_any(histograms: Objects | None) -> Objects | None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from quarterdeck.metrics.promql.histograms.bounds import CUSTOM
 from quarterdeck.metrics.promql.histograms.hints import ResetHint
 from quarterdeck.metrics.promql.histograms.native import NativeHistogram
-from quarterdeck.metrics.promql.histograms.rates import Remark, Window, change_within, last_change
+from quarterdeck.metrics.promql.histograms.rates import Change, Remark, Window, change_within, last_change
 
 
 def counter(count: float, hint: ResetHint = ResetHint.UNKNOWN) -> NativeHistogram:
@@ -161,3 +161,45 @@ def test_kinds_of_buckets_that_differ_are_told_and_that_an_end_is_no_counter(
     found = change_within(window(*histograms), True, per_second=False)
     assert found.histogram is None
     assert found.remarks == {Remark.MIXED_BUCKETS, *remarks}
+
+
+def started(*samples: tuple[int, NativeHistogram], end_ms: int, resets: tuple[int, ...] = ()) -> Window:
+    """Samples 10 s apart, each with its start; the window begins at -1 s."""
+    times = [10_000 * place for place in range(len(samples))]
+    known = [place in resets for place in range(len(samples))]
+    return Window(times, [one for _, one in samples], -1000, end_ms, known, [start for start, _ in samples])
+
+
+def test_one_sample_is_enough_for_a_counter_that_started_within_the_window() -> None:
+    found = change_within(started((-500, counter(30)), end_ms=10_000), is_counter=True, per_second=False)
+    assert found == Change(counter(30))
+    for start in (0, -1000, -2000, 5):
+        window = started((start, counter(30)), end_ms=10_000)
+        assert change_within(window, is_counter=True, per_second=False) == Change(None)
+    assert change_within(started((-500, counter(30)), end_ms=10_000), is_counter=False, per_second=False) == Change(
+        None
+    )
+
+
+def test_a_counter_has_grown_from_zero_since_it_started_within_the_window() -> None:
+    window = started((-500, counter(30)), (-500, counter(50)), (15_000, counter(60)), end_ms=25_000, resets=(2,))
+    found = change_within(window, is_counter=True, per_second=False).histogram
+    assert found is not None
+    # 20 more, 60 after a reset, and 30 before the first sample; from -0.5 s to 20 s, and half a gap to 25 s.
+    assert found.count == pytest.approx(110 * 25.5 / 20.5)
+    assert found.hint is ResetHint.GAUGE
+
+
+def test_what_a_counter_had_reached_must_have_the_same_kind_of_buckets() -> None:
+    """After a reset nothing of the first sample matters; but it does for what had grown until then."""
+    window = started((-500, counter(5)), (1000, bounded(1.0)), end_ms=10_000, resets=(1,))
+    assert change_within(window, is_counter=True, per_second=False) == Change(None, frozenset({Remark.MIXED_BUCKETS}))
+    without = Window(window.times_ms, window.histograms, -1000, 10_000, [False, True])
+    assert change_within(without, is_counter=True, per_second=False).histogram is not None
+
+
+def test_starts_that_contradict_each_other_are_told() -> None:
+    window = started((-9, counter(1)), (-9, counter(2)), (-8, counter(3)), end_ms=20_000)
+    assert change_within(window, is_counter=True, per_second=True).remarks == {Remark.STARTS_OVERLAP}
+    window = started((-9, counter(1)), (-9, counter(2)), (10_000, counter(3)), end_ms=20_000)
+    assert change_within(window, is_counter=True, per_second=True).remarks == frozenset()

@@ -11,7 +11,14 @@ from quarterdeck.metrics.promql.exec.buckets import BucketsNode
 from quarterdeck.metrics.promql.exec.extended_ranges import EdgedSamplesNode, ExtendedCallNode
 from quarterdeck.metrics.promql.exec.grouping import Grouping
 from quarterdeck.metrics.promql.exec.info import InfoNode
-from quarterdeck.metrics.promql.exec.maps import ClampNode, HistogramPartNode, MapNode, RoundNode, TimestampNode
+from quarterdeck.metrics.promql.exec.maps import (
+    ClampNode,
+    HistogramPartNode,
+    MapNode,
+    NoStartNode,
+    RoundNode,
+    TimestampNode,
+)
 from quarterdeck.metrics.promql.exec.matching import VectorVectorNode
 from quarterdeck.metrics.promql.exec.node import AccountedNode, Context, ExecNode, Windows
 from quarterdeck.metrics.promql.exec.order import AbsentNode, SortNode
@@ -179,6 +186,8 @@ class Builder:
                 return RoundNode(operand, args[0] if args else None)
             case "timestamp":
                 return TimestampNode(operand)
+            case "start_timestamp":
+                return NoStartNode(operand)
             case function if function.startswith("histogram_"):
                 return HistogramPartNode(function, operand)
             case function:

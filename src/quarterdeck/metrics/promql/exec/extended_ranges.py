@@ -47,10 +47,10 @@ class ExtendedCallNode:
         block, looked_at = self.selector.eval(grid)
         self.context.memory.need(len(block.axis) * grid.count * 9)
         axis = block.axis.without_names
-        if block.histograms is None:
+        if self.plan.function in COMPARING and not (block.histograms is None and block.starts is None):
+            result = self._compare(axis, block, looked_at)
+        elif block.histograms is None:
             result = VectorBlock(axis, *self._floats(block, looked_at))
-        elif self.plan.function in COMPARING:
-            result = self._compare(axis, block, block.histograms, looked_at)
         else:
             result = self._mixed(axis, block, block.histograms, looked_at)
         if self.plan.function in COUNTER_FUNCTIONS:
@@ -103,9 +103,9 @@ class ExtendedCallNode:
         values, present = self._floats(block.filter(~is_histogram), looked_at)
         return VectorBlock(axis, values, (present & ~mixed) | are_histograms(found), found)
 
-    def _compare(self, axis: Axis, block: SeriesBlock, histograms: Objects, looked_at: Grid) -> VectorBlock:
-        """Changes and resets over both kinds."""
-        differs = differing_samples(block.values, histograms, self.plan.function == "resets")
+    def _compare(self, axis: Axis, block: SeriesBlock, looked_at: Grid) -> VectorBlock:
+        """Changes and resets over both kinds, and over samples with start timestamps."""
+        differs = differing_samples(block, self.plan.function == "resets")
         totals = totals_before(differs)
         reach, high = self._around(block, looked_at)
         inside, _ = window_bounds(block, looked_at, self.selector.range_ms, self.context.threads)

@@ -3,6 +3,8 @@
 A Python call for each histogram; a block of floats never comes here.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from quarterdeck.metrics.promql.blocks import Objects, SeriesBlock, are_histograms
@@ -24,4 +26,4 @@ def with_known_resets(block: SeriesBlock, histograms: Objects) -> SeriesBlock:
         if histogram.hint is ResetHint.UNKNOWN:
             is_reset = is_reset_after(histogram, histograms[index - 1])
             found[index] = histogram.with_hint(ResetHint.RESET if is_reset else ResetHint.NOT_RESET)
-    return SeriesBlock(block.axis, block.offsets, block.timestamps, block.values, found)
+    return replace(block, histograms=found)

@@ -80,6 +80,18 @@ class TimestampNode:
 
 
 @dataclass(frozen=True, slots=True)
+class NoStartNode:
+    """`start_timestamp` of what is no selector: what was worked out has no start any more, so there is nothing. (Of a
+    selector it is the sample's: `SelectNode` does that.)"""
+
+    operand: ExecNode
+
+    def eval(self, grid: Grid) -> VectorBlock:
+        block = vector(self.operand, grid)
+        return VectorBlock(block.axis.without_names, block.values, np.zeros(block.present.shape, np.bool_))
+
+
+@dataclass(frozen=True, slots=True)
 class ClampNode:
     """Values kept within bounds; with bounds the wrong way round there are none."""
 

@@ -33,6 +33,7 @@ from quarterdeck.metrics.promql.exec.selections import note_quantiles
 from quarterdeck.metrics.promql.exec.selectors import gather
 from quarterdeck.metrics.promql.floats import show_float
 from quarterdeck.metrics.promql.kernels.windows import WindowFunction, over_windows, window_bounds
+from quarterdeck.metrics.promql.kernels.windows_starts import overlaps
 from quarterdeck.metrics.promql.labels import METRIC_NAME
 from quarterdeck.metrics.promql.limits import CELL_BYTES
 from quarterdeck.metrics.promql.plan import nodes as pn
@@ -95,14 +96,17 @@ class RangeCallNode:
 
     def eval(self, grid: Grid) -> VectorBlock:
         block, looked_at = self.windows.eval(grid)
-        self.context.memory.need(len(block.axis) * grid.count * _cell_bytes(block))
+        self.context.memory.need(len(block.axis) * grid.count * _cell_bytes(block) + _starts_bytes(block))
         parameters = self._parameters(grid, looked_at, block)
         axis = block.axis if self.plan.function in KEEPING_NAMES else block.axis.without_names
-        if block.histograms is None:
+        if block.histograms is not None:
+            result = self._mixed(axis, block, block.histograms, looked_at, parameters)
+        elif block.starts is not None and self.plan.function == "resets":
+            result = compared(axis, block, *self._bounds(block, looked_at), resets=True)
+        else:
             values, present = self._floats(block, looked_at, parameters)
             result = VectorBlock(axis, values, present)
-        else:
-            result = self._mixed(axis, block, block.histograms, looked_at, parameters)
+            self._note_overlaps(block, looked_at)
         if self.plan.function in COUNTER_FUNCTIONS:
             note_non_counters(result, self.context, self.plan.arg_spans[0])
         return result
@@ -148,7 +152,7 @@ class RangeCallNode:
         """Windows over samples some of which are histograms."""
         name = self.plan.function
         is_histogram = are_histograms(histograms)
-        low, high = window_bounds(block, looked_at, self.windows.range_ms, self.context.threads)
+        low, high = self._bounds(block, looked_at)
         before = totals_before(is_histogram)
         in_window = high - low
         histograms_in = before[high] - before[low]
@@ -159,7 +163,7 @@ class RangeCallNode:
         if name in PICKING:
             return self._pick(axis, block, low, high)
         if name in COMPARING:
-            return self._compare(axis, block, histograms, low, high)
+            return compared(axis, block, low, high, resets=name == "resets")
         floats = block.filter(~is_histogram)
         values, present = self._floats(floats, looked_at, parameters)
         mixed = (floats_in > 0) & (histograms_in > 0)
@@ -170,11 +174,32 @@ class RangeCallNode:
             return self._last_two(axis, values, present, is_histogram, windows)
         if name in REFUSING_MIX:
             self._note_rows(block.axis, mixed, notes.mixed_floats_histograms, warn=True)
-            enough = 1 if name.endswith("_over_time") else 2
+            self._note_overlaps(block, looked_at, histograms_in == 0)
+            starts_count = block.starts is not None and name in COUNTER_FUNCTIONS
+            enough = 1 if starts_count or name.endswith("_over_time") else 2
             found = windows.results((floats_in == 0) & (histograms_in >= enough))
             return VectorBlock(axis, values, (present & ~mixed) | are_histograms(found), found)
         self._note_rows(block.axis, mixed, notes.ignored_in_range, warn=False)
         return VectorBlock(axis, values, present)
+
+    def _bounds(self, block: SeriesBlock, looked_at: Grid) -> tuple[I64, I64]:
+        return window_bounds(block, looked_at, self.windows.range_ms, self.context.threads)
+
+    def _note_overlaps(self, block: SeriesBlock, looked_at: Grid, of_floats: Bool | None = None) -> None:
+        """Say which counters have start timestamps that contradict each other, in windows of floats; what is found in
+        windows of histograms is told with their change."""
+        if block.starts is None or self.plan.function not in COUNTER_FUNCTIONS:
+            return
+        wrong = overlaps(block.timestamps, block.starts)
+        if not wrong.any():
+            return
+        low, high = self._bounds(block, looked_at)
+        totals = totals_before(wrong)
+        # The first sample of a window has none before it there.
+        where = totals[high] > totals[np.minimum(low + 1, high)]
+        self._note_rows(
+            block.axis, where if of_floats is None else where & of_floats, notes.overlapping_start, warn=True
+        )
 
     def _note_rows(self, axis: Axis, where: Bool, text: Callable[[str], str], warn: bool) -> None:
         for row in np.flatnonzero(where.any(axis=1)).tolist():
@@ -203,21 +228,27 @@ class RangeCallNode:
         there = (present & two & ~last & ~before) | are_histograms(found)
         return VectorBlock(axis, values, there, found)
 
-    def _compare(self, axis: Axis, block: SeriesBlock, histograms: Objects, low: I64, high: I64) -> VectorBlock:
-        """Changes and resets over both kinds."""
-        differs = differing_samples(block.values, histograms, self.plan.function == "resets")
-        totals = totals_before(differs)
-        present = high > low
-        first = np.where(present, low + 1, 0)
-        last = np.where(present, high, 0)
-        return VectorBlock(axis, (totals[last] - totals[first]).astype(np.float64), present)
+
+def compared(axis: Axis, block: SeriesBlock, low: I64, high: I64, *, resets: bool) -> VectorBlock:
+    """How many samples are a reset, or a change, after the one before them, among those of each window."""
+    totals = totals_before(differing_samples(block, resets))
+    present = high > low
+    first = np.where(present, low + 1, 0)
+    last = np.where(present, high, 0)
+    return VectorBlock(axis, (totals[last] - totals[first]).astype(np.float64), present)
 
 
 def _cell_bytes(block: SeriesBlock) -> int:
-    """What a cell of the result takes; one that may be a histogram also the bounds of its window and a histogram."""
+    """What a cell of the result takes; the bounds of its window if they are needed; one that may be a histogram also
+    that."""
     if block.histograms is None:
-        return CELL_BYTES
+        return CELL_BYTES if block.starts is None else CELL_BYTES + 24
     return CELL_BYTES + 24 + objects_size_bytes(block.histograms) // max(1, len(block.histograms))
+
+
+def _starts_bytes(block: SeriesBlock) -> int:
+    """What is worked out for each sample that may have a start timestamp: whether it is a reset, and how many are."""
+    return 0 if block.starts is None else 10 * len(block.timestamps)
 
 
 def note_non_counters(result: VectorBlock, context: Context, span: Span) -> None:

@@ -63,6 +63,9 @@ class SelectNode:
             times = np.append(block.timestamps, 0)[index] / 1000
             histograms = gather(block.histograms, np.where(present, index, -1)) if self.plan.keeps_histograms else None
             return VectorBlock(block.axis.without_names, times, present, histograms)
+        if self.plan.as_start:
+            starts = np.zeros(index.shape) if block.starts is None else np.append(block.starts, 0)[index] / 1000
+            return VectorBlock(block.axis.without_names, starts, present)
         return VectorBlock(block.axis, values, present, gather(block.histograms, np.where(present, index, -1)))
 
 

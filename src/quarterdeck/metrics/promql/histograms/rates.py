@@ -16,6 +16,7 @@ class Remark(StrEnum):
 
     NOT_A_COUNTER = "not a counter"
     NOT_A_GAUGE = "not a gauge"
+    STARTS_OVERLAP = "a start timestamp before the sample before"
     MIXED_BUCKETS = "exponential and custom buckets"
     ADDITION_RECONCILED = "different custom bounds added"
     SUBTRACTION_RECONCILED = "different custom bounds subtracted"
@@ -39,6 +40,24 @@ class Window:
     end_ms: int
     known_resets: Sequence[bool] | None = None
     """For each sample whether the counter started over since the one before; None: that has to be found."""
+    starts_ms: Sequence[int] | None = None
+    """For each sample its start timestamp, 0 where it has none; None: nobody has one, or it does not matter. What they
+    say about resets is part of `known_resets`."""
+
+    @property
+    def first_start_ms(self) -> int | None:
+        """When the counter of the first sample started, if that was within the window."""
+        if self.starts_ms is None or self.starts_ms[0] == 0:
+            return None
+        return self.starts_ms[0] if self.start_ms < self.starts_ms[0] < self.times_ms[0] else None
+
+    @property
+    def starts_overlap(self) -> bool:
+        """Whether a sample counts from before the one before it on, and not as that one does."""
+        return self.starts_ms is not None and any(
+            start not in (0, before) and start < time
+            for before, time, start in zip(self.starts_ms, self.times_ms, self.starts_ms[1:], strict=False)
+        )
 
     def is_reset(self, place: int) -> bool:
         """Whether the counter started over before a sample, which is not the first."""
@@ -48,11 +67,15 @@ class Window:
 
 
 def change_within(window: Window, is_counter: bool, per_second: bool) -> Change:
-    """The change from the first to the last sample, stretched to the window's edges. Needs two samples."""
+    """The change from the first to the last sample, stretched to the window's edges. Needs two samples, or a counter
+    that started within the window: it has grown from zero since then."""
+    start_ms = window.first_start_ms if is_counter else None
+    if start_ms is None and len(window.histograms) < 2:
+        return Change(None)
     change = _counter_change(window) if is_counter else _gauge_change(window.histograms)
     if change.histogram is None:
         return change
-    factor = _stretch(window, change.histogram, is_counter)
+    factor = _stretch(window, change.histogram, is_counter) if start_ms is None else _stretch_from(start_ms, window)
     if per_second:
         factor /= (window.end_ms - window.start_ms) / 1000
     return replace(change, histogram=change.histogram.times(factor))
@@ -92,8 +115,11 @@ def _gauge_change(histograms: Sequence[NativeHistogram]) -> Change:
 
 
 def _counter_change(window: Window) -> Change:
-    """The change of a counter; what it had reached before it started over is added."""
+    """The change of a counter, since its start if that was within the window; what it had reached before it started
+    over is added."""
     histograms = window.histograms
+    if len(histograms) == 1:
+        return Change(histograms[0])
     remarks: set[Remark] = set()
     if any(histogram.hint is ResetHint.GAUGE for histogram in histograms):
         remarks.add(Remark.NOT_A_COUNTER)
@@ -112,7 +138,15 @@ def _counter_change(window: Window) -> Change:
     for place in range(2, len(histograms)):
         if window.is_reset(place):
             result = _noted(add_histograms(result, histograms[place - 1]), Remark.ADDITION_RECONCILED, remarks)
-    return Change(result.compact().with_hint(ResetHint.GAUGE), frozenset(remarks))
+    result = result.compact().with_hint(ResetHint.GAUGE)
+    if window.starts_overlap:
+        remarks.add(Remark.STARTS_OVERLAP)
+    if window.first_start_ms is not None:
+        try:
+            result = _noted(add_histograms(result, histograms[0]), Remark.ADDITION_RECONCILED, remarks)
+        except MixedBuckets:
+            return Change(None, frozenset({*remarks, Remark.MIXED_BUCKETS}))
+    return Change(result, frozenset(remarks))
 
 
 def _noted(outcome: Outcome, remark: Remark, remarks: set[Remark]) -> NativeHistogram:
@@ -140,3 +174,16 @@ def _stretch(window: Window, change: NativeHistogram, is_counter: bool) -> float
     if to_end_s >= mean_gap_s * 1.1:
         to_end_s = mean_gap_s / 2
     return (sampled_s + to_start_s + to_end_s) / sampled_s
+
+
+def _stretch_from(start_ms: int, window: Window) -> float:
+    """The same when the counter started within the window: towards the window's end alone, and a single sample not even
+    there, because it has no gap to go by."""
+    times = window.times_ms
+    sampled_s = (times[-1] - start_ms) / 1000
+    to_end_s = (window.end_ms - times[-1]) / 1000
+    gaps = len(times) - 1
+    mean_gap_s = (times[-1] - times[0]) / 1000 / gaps if gaps else 0.0
+    if to_end_s >= mean_gap_s * 1.1:
+        to_end_s = mean_gap_s / 2
+    return (sampled_s + to_end_s) / sampled_s

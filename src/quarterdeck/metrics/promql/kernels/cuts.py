@@ -6,7 +6,7 @@ most functions over their samples do.
 
 import numpy as np
 
-from quarterdeck.metrics.promql.blocks import F64, I64
+from quarterdeck.metrics.promql.blocks import F64, I64, totals_before
 from quarterdeck.metrics.promql.kernels.compile import given, kernel, warms
 
 
@@ -53,6 +53,16 @@ def _copy(timestamps: I64, values: F64, lows: I64, highs: I64, times_out: I64, v
 
 
 @kernel
+def _pick(numbers: I64, lows: I64, highs: I64, out: I64) -> None:
+    at = 0
+    for stretch in range(lows.size):
+        low = lows[stretch]
+        length = highs[stretch] - low
+        out[at : at + length] = numbers[low : low + length]
+        at += length
+
+
+@kernel
 def _place(timestamps: I64, values: F64, lows: I64, highs: I64, places: I64, times_out: I64, values_out: F64) -> None:
     for stretch in range(lows.size):
         low = lows[stretch]
@@ -86,6 +96,24 @@ def between(timestamps: I64, lows: I64, highs: I64, first_ms: int, last_ms: int)
     return out[0], out[1]
 
 
+def picked(numbers: I64, lows: I64, highs: I64) -> I64:
+    """The numbers of all stretches, one after the other: what a few samples have besides a time and a value."""
+    out = np.empty(int((highs - lows).sum()), np.int64)
+    _pick(given(numbers), given(lows), given(highs), out)
+    return out
+
+
+def places_of(lows: I64, highs: I64) -> I64:
+    """All places from each low to before its high.
+
+    >>> places_of(np.array([5, 0]), np.array([7, 1])).tolist()
+    [5, 6, 0]
+    """
+    lengths = highs - lows
+    offsets = totals_before(lengths)
+    return np.repeat(lows - offsets[:-1], lengths) + np.arange(int(offsets[-1]), dtype=np.int64)
+
+
 def side_by_side(timestamps: I64, values: F64, lows: I64, highs: I64) -> tuple[I64, F64]:
     """The times and values of all stretches, one after the other."""
     count = int((highs - lows).sum())
@@ -112,5 +140,6 @@ def warm_cuts() -> None:
     first_from(lows, lows, highs, 0)
     between(lows, lows, highs, 0, 0)
     side_by_side(lows, np.zeros(1), lows, highs)
+    picked(lows, lows, highs)
     place_at(lows, np.zeros(1), lows, highs, lows, np.empty(1, np.int64), np.empty(1))
     first_disorder(lows, np.array([0, 1]))

@@ -6,7 +6,7 @@ families (`windows_*`) do not say otherwise. Does not know labels, nor what a fu
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
 from typing import Final, TypeAlias
@@ -20,6 +20,7 @@ from quarterdeck.metrics.promql.kernels import windows_rates as rates
 from quarterdeck.metrics.promql.kernels import windows_scan as scan
 from quarterdeck.metrics.promql.kernels import windows_smoothing as smoothing
 from quarterdeck.metrics.promql.kernels import windows_spread as spread
+from quarterdeck.metrics.promql.kernels import windows_starts as starting
 from quarterdeck.metrics.promql.kernels import windows_sums as sums
 from quarterdeck.metrics.promql.kernels import windows_trends as trends
 from quarterdeck.metrics.promql.kernels.compile import given, warms
@@ -61,6 +62,7 @@ _SERIES_WORK: Final = 20_000_000
 """Work on one series, in samples, beyond which its steps are cut into pieces: within one nothing can be stopped."""
 
 _Kernel: TypeAlias = Callable[[int, int, I64, I64, F64, F64, int, int, int, int, int, F64, Bool], None]
+_StartsKernel: TypeAlias = Callable[[int, int, I64, I64, F64, I64, Bool, int, int, int, int, int, F64, Bool], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,15 @@ _ENTRIES: Final = {
 }
 
 
+_FROM_STARTS: Final[dict[WindowFunction, tuple[_StartsKernel, int]]] = {
+    WindowFunction.RATE: (starting.rates_from_starts, starting.RATE),
+    WindowFunction.INCREASE: (starting.rates_from_starts, starting.INCREASE),
+    WindowFunction.IRATE: (starting.instant_rates_from_starts, starting.IRATE),
+}
+"""The functions that look at start timestamps, if the block has any. (So does `resets`; its callers count for it what
+they know to be resets.)"""
+
+
 def over_windows(
     function: WindowFunction,
     block: SeriesBlock,
@@ -115,7 +126,7 @@ def over_windows(
 ) -> tuple[F64, Bool]:
     """For each series and step the function of the window: the values (NaN where absent), and which are present.
 
-    A parameter has one value for each step.
+    A parameter has one value for each step. RESETS does not look at start timestamps.
     """
     entry = _ENTRIES[function]
     if len(parameters) != entry.parameters:
@@ -161,8 +172,47 @@ def over_windows(
             present,
         )
 
-    threads.run(block.offsets, int(cost * grid.count), part)
+    if block.starts is not None and function in _FROM_STARTS:
+        started = _part_from_starts(function, block, block.starts, grid, range_ms, offset_ms, out, present)
+        threads.run(block.offsets, int(cost * grid.count), started)
+    else:
+        threads.run(block.offsets, int(cost * grid.count), part)
     return out, present
+
+
+def _part_from_starts(
+    function: WindowFunction,
+    block: SeriesBlock,
+    starts: I64,
+    grid: Grid,
+    range_ms: int,
+    offset_ms: int,
+    out: F64,
+    present: Bool,
+) -> Callable[[int, int], None]:
+    kernel, mode = _FROM_STARTS[function]
+    offsets, timestamps, values = given(block.offsets), given(block.timestamps), given(block.values)
+    starts, restarted = given(starts), given(starting.restarts(block.timestamps, starts))
+
+    def part(low: int, high: int) -> None:
+        kernel(
+            low,
+            high,
+            offsets,
+            timestamps,
+            values,
+            starts,
+            restarted,
+            grid.start_ms,
+            grid.step_ms,
+            range_ms,
+            offset_ms,
+            mode,
+            out,
+            present,
+        )
+
+    return part
 
 
 def instant(
@@ -221,5 +271,8 @@ def warm_windows() -> None:
     with Threads(1) as threads:
         for function, entry in _ENTRIES.items():
             over_windows(function, block, grid, 2000, threads, tuple(np.full(1, 0.5) for _ in range(entry.parameters)))
+        started = replace(block, starts=np.array([0, 500]))
+        for function in _FROM_STARTS:
+            over_windows(function, started, grid, 2000, threads)
         instant(block, grid, 2000, threads)
         window_bounds(block, grid, 2000, threads)

@@ -98,9 +98,10 @@ def title(plan: pn.Plan) -> str:
             return "larger of numbers" if largest else "smaller of numbers"
         case pn.Negate():
             return "negative"
-        case pn.Select(matchers=matchers, timing=timing, as_timestamp=as_timestamp, smoothed=smoothed):
+        case pn.Select(matchers=matchers, timing=timing, smoothed=smoothed):
             modifier = " smoothed" if smoothed else ""
-            return ("timestamp of " if as_timestamp else "") + selector(matchers) + modifier + _timing(timing)
+            wanted = "timestamp of " if plan.as_timestamp else "start timestamp of " if plan.as_start else ""
+            return wanted + selector(matchers) + modifier + _timing(timing)
         case pn.SelectRange(matchers=matchers, timing=timing, range_ms=range_ms, extension=extension):
             modifier = f" {extension}" if extension else ""
             return f"{selector(matchers)}[{show_duration_ms(range_ms)}]{modifier}{_timing(timing)}"

@@ -46,7 +46,8 @@ DATE_FUNCTIONS: Final = frozenset(
 MAP_FUNCTIONS: Final = DATE_FUNCTIONS | {
     "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "clamp", "clamp_max", "clamp_min", "cos", "cosh",
     "deg", "exp", "floor", "ln", "log10", "log2", "rad", "round", "sgn", "sin", "sinh", "sqrt", "tan", "tanh",
-    "timestamp", "histogram_avg", "histogram_count", "histogram_stddev", "histogram_stdvar", "histogram_sum",
+    "timestamp", "start_timestamp", "histogram_avg", "histogram_count", "histogram_stddev", "histogram_stdvar",
+    "histogram_sum",
 }  # fmt: skip
 
 SORT_FUNCTIONS: Final = frozenset({"sort", "sort_desc", "sort_by_label", "sort_by_label_desc"})
@@ -196,12 +197,11 @@ class _Lowering:
         if call.function in DATE_FUNCTIONS and not call.args:
             return pn.Map(call.function, pn.VectorOf(pn.Time()), (), call.span)
         vector, *rest = (self.plan(arg) for arg in call.args)
-        if (
-            isinstance(vector, pn.Select)
-            and call.function == "timestamp"
-            and isinstance(_bare(call.args[0]), ast.VectorSelector)
-        ):
-            return pn.Select(vector.matchers, vector.timing, True, span=vector.span)
+        if isinstance(vector, pn.Select) and isinstance(_bare(call.args[0]), ast.VectorSelector):
+            if call.function == "timestamp":
+                return pn.Select(vector.matchers, vector.timing, as_timestamp=True, span=vector.span)
+            if call.function == "start_timestamp":
+                return pn.Select(vector.matchers, vector.timing, as_start=True, span=vector.span)
         return pn.Map(call.function, vector, tuple(rest), call.span)
 
     def _buckets(self, call: ast.Call, vector: ast.Expr, scalars: tuple[ast.Expr, ...], label: str) -> pn.Plan:

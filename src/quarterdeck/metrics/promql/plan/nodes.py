@@ -108,6 +108,8 @@ class Select:
     timing: Timing
     as_timestamp: bool = False
     """Whether the sample's time is wanted instead of its value (`timestamp`)."""
+    as_start: bool = False
+    """Whether the sample's start timestamp is wanted instead of its value (`start_timestamp`)."""
     keeps_histograms: bool = False
     """Whether a histogram stays beside its time, to tell it from a float (`info`)."""
     finds_resets: bool = False
