@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from quarterdeck.metrics.promql.histograms.arithmetic import add_histograms
-from quarterdeck.metrics.promql.histograms.bounds import CUSTOM
+from quarterdeck.metrics.promql.histograms.bounds import CUSTOM, exponential_bound
 from quarterdeck.metrics.promql.histograms.hints import ResetHint
 from quarterdeck.metrics.promql.histograms.native import NativeHistogram
 from quarterdeck.metrics.promql.histograms.resets import is_reset_after
@@ -38,8 +38,16 @@ BOUNDED = NativeHistogram(CUSTOM, count=8, positive=((0, 1.0), (1, 2.0), (2, 5.0
         (replace(BEFORE, zero_threshold=0.0001), BEFORE, True),
         (replace(BEFORE, zero_threshold=1.0), BEFORE, False),
         (replace(BEFORE, zero_threshold=2.5, zero_count=7.0, positive=((4, 2.0),), negative=()), BEFORE, True),
-        (replace(BEFORE, zero_threshold=2.0**1.5, zero_count=7.0, positive=((4, 2.0),), negative=()), BEFORE, False),
-        (replace(BEFORE, zero_threshold=2.0**1.5, zero_count=6.0, positive=((4, 2.0),), negative=()), BEFORE, True),
+        (
+            replace(BEFORE, zero_threshold=exponential_bound(3, 1), zero_count=7.0, positive=((4, 2.0),), negative=()),
+            BEFORE,
+            False,
+        ),
+        (
+            replace(BEFORE, zero_threshold=exponential_bound(3, 1), zero_count=6.0, positive=((4, 2.0),), negative=()),
+            BEFORE,
+            True,
+        ),
         (BOUNDED, BOUNDED, False),
         (replace(BOUNDED, positive=((0, 1.0), (1, 1.0), (2, 6.0))), BOUNDED, True),
         (replace(BOUNDED, custom_bounds=(4.0,), positive=((0, 3.0), (1, 5.0))), BOUNDED, False),
