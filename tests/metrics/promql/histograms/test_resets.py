@@ -1,5 +1,6 @@
 """When a counter of histograms has started over."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -59,6 +60,47 @@ BOUNDED = NativeHistogram(CUSTOM, count=8, positive=((0, 1.0), (1, 2.0), (2, 5.0
     ],
 )
 def test_a_counter_has_started_over_when_something_that_only_grows_fell(
+    after: NativeHistogram, before: NativeHistogram, is_reset: bool
+) -> None:
+    assert is_reset_after(after, before) is is_reset
+
+
+@pytest.mark.parametrize(
+    ("after", "before", "is_reset"),
+    [
+        # A bucket that is gone had to count nothing, neither more nor less nor what is no number.
+        (NativeHistogram(count=1.0, positive=((1, 1.0),)), NativeHistogram(positive=((0, -1.0),)), True),
+        (NativeHistogram(count=1.0, positive=((1, 1.0),)), NativeHistogram(positive=((0, math.nan),)), True),
+        (NativeHistogram(count=1.0, positive=((0, 1.0),)), NativeHistogram(positive=((0, math.nan),)), False),
+        (
+            NativeHistogram(CUSTOM, count=1.0, positive=((1, 1.0),), custom_bounds=(1.0,)),
+            NativeHistogram(CUSTOM, positive=((0, -1.0),), custom_bounds=(1.0,)),
+            True,
+        ),
+        # Beyond the last bucket there is now, Prometheus looks at one bucket that was there before, and no further.
+        (NativeHistogram(count=5.0, zero_count=5.0), NativeHistogram(count=5.0, positive=((0, 5.0),)), True),
+        (NativeHistogram(count=5.0, zero_count=5.0), NativeHistogram(positive=((0, 0.0), (1, 5.0))), False),
+        (NativeHistogram(count=5.0, positive=((0, 5.0),)), NativeHistogram(positive=((1, 0.0), (2, 5.0))), False),
+        (NativeHistogram(count=5.0, positive=((0, 5.0),)), NativeHistogram(positive=((1, 5.0),)), True),
+        # Buckets within the zero bucket are not looked at, in a coarser schema those that end within it.
+        (
+            NativeHistogram(0, 2.0, 5.0, 5.0, positive=((2, 1.0),)),
+            NativeHistogram(0, 2.0, 5.0, 5.0, positive=((1, 3.0), (2, 1.0))),
+            False,
+        ),
+        (
+            NativeHistogram(0, exponential_bound(1, 1), 3.0, 8.0, positive=((1, 5.0),)),
+            NativeHistogram(1, 0.001, 0.0, 7.0, positive=((1, 3.0), (2, 4.0))),
+            True,
+        ),
+        (
+            NativeHistogram(0, exponential_bound(1, 1), 3.0, 8.0, positive=((1, 7.0),)),
+            NativeHistogram(1, 0.001, 0.0, 7.0, positive=((1, 3.0), (2, 4.0))),
+            False,
+        ),
+    ],
+)
+def test_which_buckets_are_compared_is_prometheus_choice(
     after: NativeHistogram, before: NativeHistogram, is_reset: bool
 ) -> None:
     assert is_reset_after(after, before) is is_reset
