@@ -83,7 +83,8 @@ def custom_bound(index: int, bounds: tuple[float, ...]) -> float:
 def exponential_bucket(index: int, count: float, schema: int, positive: bool) -> Bucket:
     """A bucket by its number; negative ones mirror the positive ones."""
     far, near = exponential_bound(index, schema), exponential_bound(index - 1, schema)
-    return Bucket(near, far, count, False, True) if positive else Bucket(-far, -near, count, True, False)
+    # Below the smallest float both ends are zero, which is inside of neither.
+    return Bucket(near, far, count, False, far > 0) if positive else Bucket(-far, -near, count, far > 0, False)
 
 
 def custom_bucket(index: int, count: float, bounds: tuple[float, ...]) -> Bucket:

@@ -138,4 +138,4 @@ def _middle(lower: float, upper: float, bucket: Bucket, cut: _Cut) -> float:
         return lower
     if cut.is_custom:
         return (lower + upper) / 2
-    return math.copysign(math.sqrt(abs(lower * upper)), 1.0 if bucket.has_upper else -1.0)
+    return math.copysign(math.sqrt(abs(lower * upper)), -1.0 if bucket.lower < 0 else 1.0)
