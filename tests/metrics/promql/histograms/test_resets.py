@@ -77,11 +77,17 @@ def test_a_counter_has_started_over_when_something_that_only_grows_fell(
             NativeHistogram(CUSTOM, positive=((0, -1.0),), custom_bounds=(1.0,)),
             True,
         ),
+        (
+            NativeHistogram(CUSTOM, positive=((0, -1.0),), custom_bounds=(1.0, 5.0)),
+            NativeHistogram(CUSTOM, custom_bounds=(1.0,)),
+            True,
+        ),
         # Beyond the last bucket there is now, Prometheus looks at one bucket that was there before, and no further.
         (NativeHistogram(count=5.0, zero_count=5.0), NativeHistogram(count=5.0, positive=((0, 5.0),)), True),
         (NativeHistogram(count=5.0, zero_count=5.0), NativeHistogram(positive=((0, 0.0), (1, 5.0))), False),
         (NativeHistogram(count=5.0, positive=((0, 5.0),)), NativeHistogram(positive=((1, 0.0), (2, 5.0))), False),
         (NativeHistogram(count=5.0, positive=((0, 5.0),)), NativeHistogram(positive=((1, 5.0),)), True),
+        (NativeHistogram(count=5.0), NativeHistogram(positive=((-2000, 5.0),)), True),
         # Buckets within the zero bucket are not looked at, in a coarser schema those that end within it.
         (
             NativeHistogram(0, 2.0, 5.0, 5.0, positive=((2, 1.0),)),

@@ -253,6 +253,8 @@ def test_a_trim_leaves_buckets_alone_that_count_nothing_or_less() -> None:
     owing = NativeHistogram(0, 0.5, -2.0, 1.0, 1.0, ((0, -0.0), (1, 1.0)), hint=ResetHint.GAUGE)
     assert trim_above(owing, 100.0) is owing
     assert trim_below(owing, -100.0) is owing
+    unknown = replace(owing, positive=((0, math.nan), (1, 1.0)))
+    assert trim_above(unknown, 2.0) is unknown
     trimmed = trim_above(owing, 1.0)
     assert (trimmed.zero_count, trimmed.count, trimmed.positive) == (-2.0, 0.0, ())
     assert math.isnan(trim_above(NativeHistogram(0, 0.5, math.nan, 1.0, 1.0, ((1, 1.0),)), 1.0).zero_count)

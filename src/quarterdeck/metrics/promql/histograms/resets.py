@@ -7,7 +7,7 @@ from quarterdeck.metrics.promql.histograms.layout import (
     beyond_zero,
     common_layout,
     fit,
-    right_side,
+    reduce_schema,
     zero_count_within,
 )
 from quarterdeck.metrics.promql.histograms.native import NativeHistogram
@@ -40,11 +40,14 @@ def _exponential_reset(current: NativeHistogram, previous: NativeHistogram) -> b
     zero_count = zero_count_within(previous, current.zero_threshold)
     if zero_count is None or current.zero_count < zero_count:
         return True
-    layout = Layout.of(current)
-    before = right_side(previous, layout)
-    return _has_fallen(beyond_zero(current.positive, layout), before.positive) or _has_fallen(
-        beyond_zero(current.negative, layout), before.negative
-    )
+    layout, before = Layout.of(current), reduce_schema(previous, current.schema)
+    sides = ((current.positive, before.positive), (current.negative, before.negative))
+    return any(_has_fallen(*(_compared(side, layout) for side in pair)) for pair in sides)
+
+
+def _compared(buckets: Buckets, layout: Layout) -> Buckets:
+    """Not those within the zero bucket; if it has no width nothing is, not even what is too small for a float."""
+    return beyond_zero(buckets, layout) if layout.zero_threshold else buckets
 
 
 def _has_fallen(current: Buckets, previous: Buckets) -> bool:
@@ -63,6 +66,6 @@ def _has_fallen(current: Buckets, previous: Buckets) -> bool:
 
 
 def _is_smaller(current: Buckets, previous: Buckets) -> bool:
-    """Whether a bucket counts less than it did. One that is gone counts nothing."""
-    now = dict(current)
-    return any(now.get(index, 0.0) < count for index, count in previous)
+    """Whether a bucket counts less than it did. One that is not there counts nothing."""
+    now, before = dict(current), dict(previous)
+    return any(now.get(index, 0.0) < before.get(index, 0.0) for index in now.keys() | before)

@@ -21,6 +21,8 @@ class _Kept:
 
     count: float
     middle: float = 0.0
+    is_whole: bool = False
+    """Whether the cut is elsewhere. The count says it too, but if it is no number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,10 @@ def _trimmed(histogram: NativeHistogram, cut: _Cut) -> NativeHistogram:
 
 def _is_less(before: Buckets, kept: Iterable[_Kept | None]) -> bool:
     """Whether anything was cut off."""
-    return any(one is not None and one.count != count for (_, count), one in zip(before, kept, strict=True))
+    return any(
+        one is not None and not one.is_whole and one.count != count
+        for (_, count), one in zip(before, kept, strict=True)
+    )
 
 
 def _counted(before: Buckets, kept: Iterable[_Kept | None]) -> Buckets:
@@ -81,7 +86,7 @@ def _kept_of(bucket: Bucket, cut: _Cut) -> _Kept | None:
     if bucket.count == 0:
         return None
     if bucket.upper <= value if above else bucket.lower >= value:
-        return _Kept(bucket.count, _middle(bucket.lower, bucket.upper, bucket, cut))
+        return _Kept(bucket.count, _middle(bucket.lower, bucket.upper, bucket, cut), is_whole=True)
     if not (bucket.lower < value if above else bucket.upper > value):
         return _Kept(0.0)
     if bucket.lower == -math.inf:
