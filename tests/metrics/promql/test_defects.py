@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from quarterdeck.core.errors import ErrorCode
+from quarterdeck.metrics.promql.defects import defect
 from quarterdeck.metrics.promql.engine import Engine
 from quarterdeck.metrics.promql.errors import DefectError, ExecutionError
 from quarterdeck.metrics.promql.exec import binary, buckets
@@ -59,3 +60,9 @@ def test_what_retrying_may_cure_and_what_was_raised_on_purpose_stays_what_it_is(
     with pytest.raises(type(error)) as caught:
         ask("sum(m * 2)")
     assert caught.value is error
+
+
+def test_what_is_told_of_a_mistake_is_short_whatever_the_query_and_the_exception_say() -> None:
+    told = defect(f'up{{ship="{"a" * 100_000}"}}', ValueError("b" * 100_000))
+    assert len(told.message) < 1_000
+    assert told.message.count("…") == 2

@@ -16,6 +16,9 @@ from quarterdeck.metrics.promql.kernels.threads import Stopped
 PASSING: Final = (QuarterdeckError, Stopped, OSError, MemoryError)
 """What was raised on purpose, and what retrying may cure."""
 
+_LONGEST: Final = 300
+"""Characters that are told of an operation, and of what it met."""
+
 
 @contextmanager
 def named_defects(doing: Callable[[], str]) -> Generator[None]:
@@ -34,4 +37,11 @@ def defect(doing: str, error: Exception) -> DefectError:
     >>> print(defect("rate", KeyError("up")).why)
     rate failed with KeyError: 'up', which is a defect of Quarterdeck
     """
-    return DefectError(doing, f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+    text = str(error)
+    reason = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return DefectError(_shown(doing), _shown(reason))
+
+
+def _shown(text: str) -> str:
+    """A selector may be as long as a query, and an exception may quote an array."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
