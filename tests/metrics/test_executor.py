@@ -3,6 +3,7 @@
 import asyncio
 import statistics
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,11 @@ import pytest
 from quarterdeck.core.errors import ErrorCode
 from quarterdeck.core.workcoord.coordinator.effects import Outcome
 from quarterdeck.crew.ports import ExecutionFailedError
+from quarterdeck.metrics.promql.errors import DefectError
+from quarterdeck.metrics.promql.exec import range_functions
 from quarterdeck.metrics.segments.file import GroupSamples, SegmentFile
 from quarterdeck.metrics.tasks import LeafTask
+from quarterdeck.metrics.transfer.leaf_blocks import LeafWriter
 from tests.e2e.samples import Samples, Store
 from tests.metrics.leaf_worker import LeafWorker, leaf_worker
 
@@ -162,5 +166,66 @@ def test_a_segment_deleted_after_it_was_found_is_no_surprise(
                 with pytest.raises(ExecutionFailedError, match=gone.name):
                     await worker.execute(task)
                 worker.check_that_nothing_is_left()
+
+    asyncio.run(story())
+
+
+def _breaking(error: Exception) -> Callable[..., object]:
+    def break_(*_: object) -> object:
+        raise error
+
+    return break_
+
+
+def test_a_mistake_in_a_function_fails_the_work_for_good_under_its_name_and_is_logged_with_its_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story() -> None:
+        async with leaf_worker(tmp_path, FEW) as worker:
+            await worker.put()
+            monkeypatch.setattr(range_functions, "over_windows", _breaking(ZeroDivisionError("division by zero")))
+            _, task = await worker.planned("sum(rate(m[5m]))")
+            with pytest.raises(ExecutionFailedError) as failed:
+                await worker.execute(task)
+            error = failed.value.error
+            assert (error.code, error.retryable) == (ErrorCode.INTERNAL, False)
+            assert "rate failed with ZeroDivisionError: division by zero" in error.message
+            worker.check_that_nothing_is_left()
+
+    asyncio.run(story())
+    (record,) = [record for record in caplog.records if "met a defect" in record.message]
+    assert "sum(rate(m[5m]))" in record.message
+    assert record.exc_info is not None
+    assert isinstance(record.exc_info[1], DefectError)
+    assert isinstance(record.exc_info[1].__cause__, ZeroDivisionError)
+
+
+def test_a_mistake_while_an_answer_is_written_is_a_defect_of_the_leaf(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story() -> None:
+        async with leaf_worker(tmp_path, FEW) as worker:
+            await worker.put()
+            monkeypatch.setattr(LeafWriter, "write", _breaking(AttributeError("no such thing")))
+            _, task = await worker.planned("m")
+            with pytest.raises(ExecutionFailedError, match="a leaf failed with AttributeError") as failed:
+                await worker.execute(task)
+            assert not failed.value.error.retryable
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), MemoryError()])
+def test_what_the_system_refuses_is_no_defect_and_another_attempt_may_have_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    async def story() -> None:
+        async with leaf_worker(tmp_path, FEW) as worker:
+            await worker.put()
+            monkeypatch.setattr(range_functions, "over_windows", _breaking(error))
+            _, task = await worker.planned("rate(m[5m])")
+            with pytest.raises(type(error)):
+                await worker.execute(task)
+            worker.check_that_nothing_is_left()
 
     asyncio.run(story())

@@ -15,10 +15,12 @@ from quarterdeck.crew.observers.timelines import Timelines
 from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds
 from quarterdeck.metrics import series_service
 from quarterdeck.metrics import universe as universe_module
+from quarterdeck.metrics.api.errors import error_answer
 from quarterdeck.metrics.catalog import Catalog
 from quarterdeck.metrics.explaining import explain_analyzed
 from quarterdeck.metrics.model import Segment
-from quarterdeck.metrics.promql.errors import LimitExceeded, ParseError
+from quarterdeck.metrics.promql.errors import DefectError, LimitExceeded, ParseError
+from quarterdeck.metrics.promql.exec import binary
 from quarterdeck.metrics.promql.labels import METRIC_NAME
 from quarterdeck.metrics.promql.result import Result, Scalar, Value, Vector, limited
 from quarterdeck.metrics.promql.syntax.ast import Matcher, MatchOp
@@ -89,6 +91,23 @@ def test_a_subquery_of_which_no_series_would_fit_is_refused_before_workers_evalu
     scene.known.add(((METRIC_NAME, "up"),))  # there is a work to be done, and nobody to do it
     with pytest.raises(LimitExceeded, match=r"a subquery has 3,15[\d,]+ steps, and no more than"):
         scene.ask(text)
+
+
+@pytest.mark.parametrize("step_ms", [0, 1_000])
+def test_a_mistake_in_the_coordinators_part_of_a_query_has_a_name_and_a_traceback_in_the_log(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, step_ms: int
+) -> None:
+    def breaks(*_: object) -> object:
+        raise ZeroDivisionError("division by zero")
+
+    monkeypatch.setattr(binary, "operate", breaks)
+    with pytest.raises(DefectError, match="/ number on the right failed with ZeroDivisionError") as met:
+        scene.ask("vector(1) / 2", step_ms)
+    assert error_answer(met.value).status == 500
+    assert error_answer(met.value).error_type == "internal"
+    (record,) = [record for record in caplog.records if "met a defect" in record.message]
+    assert "vector(1) / 2" in record.message
+    assert record.exc_info is not None
 
 
 HEAVY = "max_over_time(vector(1)[5m:1m])"

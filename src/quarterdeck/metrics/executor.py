@@ -25,7 +25,8 @@ from quarterdeck.metrics.freed_memory import keep_freed_memory, use_one_allocato
 from quarterdeck.metrics.memory_share import MemoryShare
 from quarterdeck.metrics.model import SegmentRef
 from quarterdeck.metrics.promql.blocks import SeriesBlock
-from quarterdeck.metrics.promql.errors import ExecutionError, LimitExceeded
+from quarterdeck.metrics.promql.defects import named_defects
+from quarterdeck.metrics.promql.errors import DefectError, ExecutionError, LimitExceeded
 from quarterdeck.metrics.promql.exec.node import Context
 from quarterdeck.metrics.promql.flow.leaf import evaluate_leaf
 from quarterdeck.metrics.promql.kernels.threads import Stopped, Threads
@@ -46,6 +47,9 @@ from quarterdeck.metrics.transfer.refusals import report_of
 from quarterdeck.metrics.transfer.series_list import write_series
 from quarterdeck.stores.objects import ObjectRef
 from quarterdeck.stores.parquet_cache import ParquetCache
+from quarterdeck.telemetry.logs import get_logger
+
+_log = get_logger(__name__)
 
 _OPENED: Final = 0.2
 """The progress of a work whose files are all here."""
@@ -160,10 +164,12 @@ class LeafExecutor:
                     raise
 
     def _answer(self, task: Task, inputs: _Inputs, execution: Execution) -> Artifact:
-        """What is wrong with the query itself is an answer like any other: nobody need try again elsewhere."""
+        """What is wrong with the query itself is an answer like any other: nobody need try again elsewhere. Nor over a
+        mistake of ours, which is told in the log as well."""
+        doing = "a leaf" if isinstance(task, LeafTask) else "a list of series"
         try:
             source = _CountingSource(SegmentSource(self._opened(inputs, execution), self.shelf, task.part))
-            with self._writing(execution) as writer:
+            with named_defects(lambda: doing), self._writing(execution) as writer:
                 match task:
                     case LeafTask():
                         self._evaluate(task, source, inputs, writer, execution)
@@ -173,6 +179,10 @@ class LeafExecutor:
                 return writer.finish()
         except Stopped:
             raise WorkCanceledError from None
+        except DefectError:
+            asked = task.query if isinstance(task, LeafTask) else ""
+            _log.exception("a work met a defect", work=str(execution.attempt), query=asked)
+            raise
         except (ExecutionError, LimitExceeded) as error:
             if not isinstance(task, LeafTask):
                 raise

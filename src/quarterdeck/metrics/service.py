@@ -7,7 +7,7 @@ worker.
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import (
     AbstractAsyncContextManager,
@@ -15,6 +15,7 @@ from contextlib import (
     ExitStack,
     aclosing,
     asynccontextmanager,
+    contextmanager,
     nullcontext,
     suppress,
 )
@@ -41,8 +42,9 @@ from quarterdeck.metrics.memory_share import MemoryShare
 from quarterdeck.metrics.model import DEFAULT_TENANT
 from quarterdeck.metrics.planning import WORK_ROWS, Division, Selection, ShardWork, divide, selections_of
 from quarterdeck.metrics.promql.blocks import Grid, SeriesBlock, VectorBlock
+from quarterdeck.metrics.promql.defects import named_defects
 from quarterdeck.metrics.promql.engine import value_at
-from quarterdeck.metrics.promql.errors import LimitExceeded
+from quarterdeck.metrics.promql.errors import DefectError, LimitExceeded
 from quarterdeck.metrics.promql.exec.node import Context
 from quarterdeck.metrics.promql.flow.evalflow import EvalFlow, LeafStream
 from quarterdeck.metrics.promql.flow.leaf import LeafBlock, evaluate_leaf
@@ -59,6 +61,9 @@ from quarterdeck.metrics.transfer.leaf_blocks import LeafReader
 from quarterdeck.metrics.transfer.refusals import raise_refusal
 from quarterdeck.metrics.universe import Universe
 from quarterdeck.metrics.weight import is_light
+from quarterdeck.telemetry.logs import get_logger
+
+_log = get_logger(__name__)
 
 T = TypeVar("T")
 
@@ -173,23 +178,39 @@ class RunningQuery:
 
     def result(self) -> Result:
         """The whole answer. In a thread, once."""
-        flow = self.flow
-        value: Value
-        if not self.plan.instant:
-            value = flow.series()
-        elif flow.query.kind is ValueType.MATRIX:
-            value = flow.samples()
-        else:
-            ((_, block),) = list(flow)
-            value = value_at(block, self.request.start_ms)
-        return Result(value, *self.notes())
+        with self._logged_defects():
+            return Result(self._value(), *self._notes())
 
     def blocks(self) -> Iterator[tuple[Grid, VectorBlock]]:
         """The answer of a range query as it is computed, by rising time. In a thread, once."""
-        return self.flow.vectors()
+        with self._logged_defects():
+            yield from self.flow.vectors()
 
     def notes(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Warnings and infos, when the answer has been read."""
+        with self._logged_defects():
+            return self._notes()
+
+    @contextmanager
+    def _logged_defects(self) -> Generator[None]:
+        """A mistake of ours has a name, and its traceback is in the log."""
+        try:
+            with named_defects(lambda: "the evaluation of what the workers sent"):
+                yield
+        except DefectError:
+            _log.exception("a query met a defect", query_id=self.query_id, query=self.request.text)
+            raise
+
+    def _value(self) -> Value:
+        flow = self.flow
+        if not self.plan.instant:
+            return flow.series()
+        if flow.query.kind is ValueType.MATRIX:
+            return flow.samples()
+        ((_, block),) = list(flow)
+        return value_at(block, self.request.start_ms)
+
+    def _notes(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         for work, reader, notes in self._readers:
             reader.drain()
             notes.add(reader.notes)

@@ -51,3 +51,17 @@ class LimitExceeded(QuarterdeckError):
         super().__init__(ErrorCode.RESOURCE_EXHAUSTED, "the query was stopped", reason, next_step, retryable=False)
         self.args = (reason, next_step)
         self.reason = reason
+
+
+class DefectError(QuarterdeckError):
+    """A mistake of ours, met while a query was evaluated: it would be met again."""
+
+    def __init__(self, doing: str, reason: str) -> None:
+        super().__init__(
+            ErrorCode.INTERNAL,
+            "the query was not answered",
+            f"{doing} failed with {reason}, which is a defect of Quarterdeck",
+            "report it with the query; the log of the process that met it has the traceback",
+        )
+        self.args = (doing, reason)
+        self.doing = doing

@@ -1,5 +1,7 @@
 """Histograms for properties: small whole counts, so that sums are exact."""
 
+import math
+
 from hypothesis import strategies as st
 
 from quarterdeck.metrics.promql.histograms.bounds import CUSTOM
@@ -51,3 +53,26 @@ def custom(draw: st.DrawFn) -> NativeHistogram:
 def in_buckets(histogram: NativeHistogram) -> float:
     """How many observations are in any bucket."""
     return histogram.zero_count + sum(count for side in (histogram.positive, histogram.negative) for _, count in side)
+
+
+ANY_COUNTS = st.one_of(
+    st.sampled_from((0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 1.7e308, 5e-324)), st.floats()
+)
+ANY_VALUES = st.one_of(st.sampled_from((0.0, -0.0, 1.0, -1.0, 2.0, math.inf, -math.inf, math.nan)), st.floats())
+
+
+@st.composite
+def anything(draw: st.DrawFn) -> NativeHistogram:
+    """What no observations could have made: counts of all kinds that need not add up, and buckets anywhere."""
+    counts = st.dictionaries(st.integers(-20_000, 20_000), ANY_COUNTS, max_size=4)
+    bounds = tuple(sorted(draw(st.lists(st.floats(allow_nan=False, allow_infinity=False), unique=True, max_size=4))))
+    schema = draw(st.one_of(st.just(CUSTOM), st.integers(-4, 8)))
+    hint, count, total = draw(st.sampled_from(ResetHint)), draw(ANY_COUNTS), draw(ANY_COUNTS)
+    if schema == CUSTOM:
+        found = draw(st.dictionaries(st.integers(0, len(bounds)), ANY_COUNTS, max_size=4))
+        return NativeHistogram(
+            schema, count=count, total=total, positive=tuple(sorted(found.items())), custom_bounds=bounds, hint=hint
+        )
+    threshold = draw(st.one_of(THRESHOLDS, st.floats(0, allow_nan=False, allow_infinity=False)))
+    positive, negative = (tuple(sorted(draw(counts).items())) for _ in range(2))
+    return NativeHistogram(schema, threshold, draw(ANY_COUNTS), count, total, positive, negative, hint=hint)

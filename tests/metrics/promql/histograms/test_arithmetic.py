@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quarterdeck.metrics.promql.histograms.arithmetic import add_histograms, subtract_histograms
-from quarterdeck.metrics.promql.histograms.bounds import CUSTOM
+from quarterdeck.metrics.promql.histograms.bounds import CUSTOM, exponential_bound
 from quarterdeck.metrics.promql.histograms.hints import ResetHint, combined_hint
 from quarterdeck.metrics.promql.histograms.layout import Layout, MixedBuckets, common_layout, fit
 from quarterdeck.metrics.promql.histograms.native import NativeHistogram
@@ -25,7 +25,8 @@ LISTS = st.one_of(st.lists(exponential(3, 3), min_size=1, max_size=5), st.lists(
 def test_addition_does_not_care_for_the_order(pair: tuple[NativeHistogram, NativeHistogram]) -> None:
     one, other = pair
     found, turned = add_histograms(one, other), add_histograms(other, one)
-    assert found == turned
+    assert found.histogram.compact() == turned.histogram.compact()
+    assert (found.collided, found.reconciled) == (turned.collided, turned.reconciled)
     assert found.histogram.hint is turned.histogram.hint
     assert found.histogram.count == one.count + other.count
     assert in_buckets(found.histogram) == in_buckets(one) + in_buckets(other)
@@ -66,6 +67,33 @@ def test_the_zero_bucket_grows_on_both_sides() -> None:
     found = add_histograms(narrow, wide).histogram
     assert (found.zero_threshold, found.zero_count) == (1.0, 3.0)
     assert (found.positive, found.negative) == (((1, 1.0),), ((1, 4.0),))
+
+
+def test_what_is_added_comes_without_the_buckets_within_the_zero_bucket() -> None:
+    # The left side keeps its own: Prometheus does not ask whether its zero bucket covers them.
+    overlapping = NativeHistogram(0, 2.0, 1.0, 7.0, 0.0, ((0, 2.0), (1, 0.0), (2, 4.0)))
+    plain = NativeHistogram(0, 2.0, 1.0, 1.0)
+    assert add_histograms(plain, overlapping).histogram.positive == ((2, 4.0),)
+    assert add_histograms(overlapping, plain).histogram.positive == ((0, 2.0), (1, 0.0), (2, 4.0))
+    assert subtract_histograms(plain, replace(overlapping, positive=(), negative=overlapping.positive)) == (
+        subtract_histograms(plain, replace(overlapping, positive=(), negative=((2, 4.0),)))
+    )
+
+
+def test_a_finer_bucket_that_the_zero_bucket_swallows_is_still_in_the_coarser_one_that_is_added() -> None:
+    # Twice, in the zero bucket and in the coarser one, as in Prometheus; the left side's is in one of them.
+    edge = exponential_bound(1, 1)
+    coarse = NativeHistogram(0, edge, 1.0, 1.0)
+    fine = NativeHistogram(1, 0.001, 0.0, 7.0, 0.0, ((1, 3.0), (2, 4.0)))
+    added = add_histograms(coarse, fine).histogram
+    assert (added.zero_threshold, added.zero_count, added.positive) == (edge, 4.0, ((1, 7.0),))
+    turned = add_histograms(fine, coarse).histogram
+    assert (turned.zero_threshold, turned.zero_count, turned.positive) == (edge, 4.0, ((1, 4.0),))
+
+
+def test_a_histogram_whose_zero_bucket_grows_loses_its_empty_buckets_on_both_sides() -> None:
+    narrow = NativeHistogram(0, 0.0, 0.0, 1.0, 0.0, ((0, 1.0),), ((5, 0.0), (6, 1.0)))
+    assert add_histograms(narrow, NativeHistogram(0, 1.0)).histogram.negative == ((6, 1.0),)
 
 
 def test_custom_bounds_that_both_have_are_kept() -> None:

@@ -1,7 +1,9 @@
 """A histogram by itself: what it looks like, what it equals, and what scaling does to it."""
 
+import hashlib
 import math
 import pickle
+import struct
 from dataclasses import replace
 
 import pytest
@@ -35,6 +37,10 @@ ANY = st.one_of(exponential(), custom())
             "{count:3, sum:NaN, [-Inf,-1.5]:1, (5,+Inf]:2}",
         ),
         (
+            NativeHistogram(positive=((-1075, 1.0), (-1074, 2.0)), negative=((-1075, 3.0), (-1074, 4.0))),
+            "{count:0, sum:0, [-5e-324,-0):4, (-0,-0):3, (0,0):1, (0,5e-324]:2}",
+        ),
+        (
             NativeHistogram(positive=((1024, 1.0), (1025, 1.0))),
             "{count:0, sum:0, (8.98846567431158e+307,1.7976931348623157e+308]:1, (1.7976931348623157e+308,+Inf]:1}",
         ),
@@ -42,6 +48,42 @@ ANY = st.one_of(exponential(), custom())
 )
 def test_a_histogram_is_written_as_prometheus_writes_it(histogram: NativeHistogram, shown: str) -> None:
     assert str(histogram) == shown
+
+
+def test_the_bounds_of_the_finest_schema_are_those_of_prometheus_bit_by_bit() -> None:
+    # What `sha256` says of the table in Prometheus' model/histogram/generic.go: 256 floats from 0.5 on, little endian.
+    known = "9de5914e4bc19f96dd1f461efa1b8f3fd6bfe80297b3a5a46302dac8a388c730"
+    finest = [exponential_bound(index - 256, 8) for index in range(256)]
+    assert hashlib.sha256(struct.pack("<256d", *finest)).hexdigest() == known
+    for schema in range(8):
+        parts = [exponential_bound(index - 2**schema, schema) for index in range(2**schema)]
+        assert parts == finest[:: 2 ** (8 - schema)]
+
+
+@pytest.mark.parametrize(
+    ("schema", "index", "bound"),
+    [
+        (1, -1, 0.7071067811865475),
+        (2, 1, 2 * 0.5946035575013605),
+        (5, -1, 0.9785720620876999),
+        (8, 2 * 256 - 1, 4 * 0.9972960560854698),
+        (3, -(1074 << 3), 5e-324),
+        (3, (-1074 << 3) - 1, 5e-324),
+        (0, -1075, 0.0),
+        (-4, -68, 0.0),
+        (-4, 64, 1.7976931348623157e308),
+        (8, 1024 << 8, 1.7976931348623157e308),
+        (8, (1024 << 8) + 1, math.inf),
+    ],
+)
+def test_a_bound_is_the_float_that_prometheus_has(schema: int, index: int, bound: float) -> None:
+    assert exponential_bound(index, schema) == bound
+
+
+def test_scaling_custom_buckets_makes_no_zero_bucket() -> None:
+    bounded = NativeHistogram(CUSTOM, count=1, positive=((0, 1.0),), custom_bounds=(5.0,))
+    for found in (bounded.times(math.nan), bounded.times(math.inf), bounded.divided_by(0.0)):
+        assert found.zero_count == 0.0
 
 
 @pytest.mark.parametrize(

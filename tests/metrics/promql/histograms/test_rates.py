@@ -105,6 +105,13 @@ def test_the_first_sample_does_not_matter_after_a_reset_not_even_its_buckets() -
             True,
             {Remark.ADDITION_RECONCILED},
         ),
+        # Nothing of the first sample matters then, and the nothing that stands for it has the bounds of the second.
+        (
+            (counter(1), bounded(5.0, 6.0, count=9.0, hint=ResetHint.RESET), bounded(5.0, count=10.0)),
+            True,
+            {Remark.SUBTRACTION_RECONCILED, Remark.ADDITION_RECONCILED},
+        ),
+        ((counter(99), bounded(5.0, 6.0), bounded(5.0, count=2.0)), True, {Remark.SUBTRACTION_RECONCILED}),
     ],
 )
 def test_a_reader_is_told_what_is_wrong_with_a_window(

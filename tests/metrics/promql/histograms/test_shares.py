@@ -1,15 +1,17 @@
 """Quantiles, fractions, trimming and the numbers about a whole histogram."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from quarterdeck.metrics.promql.histograms.bounds import CUSTOM
+from quarterdeck.metrics.promql.histograms.bounds import CUSTOM, Bucket
+from quarterdeck.metrics.promql.histograms.hints import ResetHint
 from quarterdeck.metrics.promql.histograms.native import NativeHistogram
-from quarterdeck.metrics.promql.histograms.quantiles import Quantile, fraction, quantile
+from quarterdeck.metrics.promql.histograms.quantiles import Quantile, fraction, has_uncounted, quantile, share_below
 from quarterdeck.metrics.promql.histograms.statistics import deviation, mean, variance
 from quarterdeck.metrics.promql.histograms.trim import trim_above, trim_below
 from tests.metrics.promql.histograms.strategies import custom, exponential, in_buckets
@@ -63,6 +65,7 @@ def test_observations_that_are_not_numbers_count_as_the_largest() -> None:
 @given(ANY, SHARES, SHARES)
 def test_a_larger_share_has_a_larger_quantile(histogram: NativeHistogram, one: float, other: float) -> None:
     assume(histogram.count > 0)
+    assume(not histogram.is_custom or histogram.custom_bounds)  # nobody knows where in a bucket without bounds
     low, high = (quantile(histogram, phi).value for phi in sorted((one, other)))
     assert low <= high or low == pytest.approx(high)
 
@@ -168,3 +171,90 @@ def test_the_mean_of_nothing_is_not_a_number() -> None:
     assert math.isnan(mean(NativeHistogram()))
     assert mean(NativeHistogram(total=2.0)) == math.inf
     assert mean(POSITIVE) == 100 / 12
+
+
+def test_the_mean_of_no_observations_has_the_signs_of_hardware() -> None:
+    assert mean(NativeHistogram(count=-0.0, total=2.0)) == -math.inf
+    assert math.isnan(mean(NativeHistogram(count=0.0, total=math.nan)))
+
+
+def test_the_variance_of_buckets_that_do_not_add_up_to_the_count_is_what_division_gives() -> None:
+    assert variance(NativeHistogram(count=0.0, total=2.0, positive=((0, 1.0),))) == math.inf
+    assert math.isnan(variance(NativeHistogram(count=0.0, positive=((0, 1.0),))))
+    assert math.isnan(deviation(NativeHistogram(count=-1.0, total=-4.0, positive=((0, 1.0),))))
+
+
+@pytest.mark.parametrize(
+    ("histogram", "phi", "value"),
+    [
+        # No bucket at all, and buckets that count nothing: the last of them is what there is.
+        (NativeHistogram(count=2.0), 0.5, 0.0),
+        (NativeHistogram(count=2.0), 0.0, math.nan),
+        (NativeHistogram(count=2.0, positive=((0, 0.0), (1, 0.0))), 0.4, 2.0),
+        (NativeHistogram(count=9.0, total=4.0, positive=((0, 1.0), (2, 0.0))), 0.4, 4.0),
+        # The buckets of the largest and the smallest numbers.
+        (NativeHistogram(count=1.0, total=1.0, positive=((1024, 1.0),)), 1.0, math.inf),
+        (NativeHistogram(count=1.0, total=1.0, negative=((1024, 1.0),)), 0.0, -math.inf),
+        (NativeHistogram(count=1.0, total=math.inf, positive=((1025, 1.0),)), 0.5, math.inf),
+        (NativeHistogram(-4, count=1.0, total=0.0, positive=((-100, 1.0),)), 0.5, 0.0),
+        # Less than nothing.
+        (NativeHistogram(count=-4.0, total=-4.0, positive=((0, -2.0), (1, -2.0))), 0.25, 2.0),
+    ],
+)
+def test_quantiles_of_what_no_observations_could_have_made(
+    histogram: NativeHistogram, phi: float, value: float
+) -> None:
+    assert quantile(histogram, phi).value == pytest.approx(value, nan_ok=True)
+
+
+def test_only_a_sum_that_is_no_number_and_a_count_beyond_the_buckets_tell_of_lost_observations() -> None:
+    whole = NativeHistogram(count=3.0, total=math.nan, positive=((0, 1.0), (1, 2.0)))
+    assert not quantile(whole, 0.1).is_skewed
+    assert not has_uncounted(whole)
+    lacking = replace(whole, count=4.0)
+    assert quantile(lacking, 0.1).is_skewed
+    assert has_uncounted(lacking)
+    assert not has_uncounted(replace(lacking, total=1.0))
+    assert not has_uncounted(NativeHistogram(count=0.0, total=math.nan, positive=((0, -1.0),)))
+
+
+def test_a_fraction_ends_where_the_buckets_of_a_histogram_with_lost_observations_do() -> None:
+    assert fraction(NativeHistogram(count=8.0, total=math.nan, positive=((0, 2.0),)), 0.0, math.inf) == 0.25
+    assert fraction(NativeHistogram(count=8.0, total=1.0, positive=((0, 2.0),)), 0.0, math.inf) == 1.0
+
+
+def test_a_bucket_too_narrow_for_its_logarithms_has_no_share() -> None:
+    edge = math.nextafter(math.nextafter(1e300, 0.0), 0.0)
+    squeezed = Bucket(edge, 1e300, 1.0, False, True)
+    assert math.isnan(share_below(squeezed, math.nextafter(1e300, 0.0), is_linear=False))
+
+
+@pytest.mark.parametrize("trim", [trim_above, trim_below])
+def test_a_cut_at_what_is_no_number_leaves_no_buckets_but_an_unknown_zero_bucket(
+    trim: Callable[[NativeHistogram, float], NativeHistogram],
+) -> None:
+    for width in (0.0, 0.25):
+        found = trim(NativeHistogram(0, width, 2.0, 5.0, 3.0, ((0, 3.0),)), math.nan)
+        assert math.isnan(found.zero_count)
+        assert math.isnan(found.count)
+        assert math.isnan(found.total)
+        assert found.positive == ()
+
+
+def test_a_zero_bucket_without_width_lies_at_zero() -> None:
+    point = NativeHistogram(0, 0.0, 2.0, 5.0, 3.0, ((0, 3.0),))
+    assert trim_below(point, 0.0) is point
+    assert trim_above(point, 0.0).count == 0.0
+    assert trim_below(point, 1e-300).count == 3.0
+    assert trim_above(point, 1e-300) == NativeHistogram(0, 0.0, 2.0, 2.0, 0.0)
+
+
+def test_a_trim_leaves_buckets_alone_that_count_nothing_or_less() -> None:
+    owing = NativeHistogram(0, 0.5, -2.0, 1.0, 1.0, ((0, -0.0), (1, 1.0)), hint=ResetHint.GAUGE)
+    assert trim_above(owing, 100.0) is owing
+    assert trim_below(owing, -100.0) is owing
+    unknown = replace(owing, positive=((0, math.nan), (1, 1.0)))
+    assert trim_above(unknown, 2.0) is unknown
+    trimmed = trim_above(owing, 1.0)
+    assert (trimmed.zero_count, trimmed.count, trimmed.positive) == (-2.0, 0.0, ())
+    assert math.isnan(trim_above(NativeHistogram(0, 0.5, math.nan, 1.0, 1.0, ((1, 1.0),)), 1.0).zero_count)

@@ -71,7 +71,7 @@ class Builder:
         """The node of a plan that is going to be evaluated at the steps of `grid`, in pieces."""
         node = self._plain(plan, grid)
         # What a leaf answers is on the account already.
-        return node if isinstance(node, LeafNode) else AccountedNode(node, self.context)
+        return node if isinstance(node, LeafNode) else AccountedNode(node, self.context, plan)
 
     def combined(self, plan: pn.Aggregate, grid: Grid) -> CombinedNode:
         """The node of an aggregation whose partial results are wanted."""

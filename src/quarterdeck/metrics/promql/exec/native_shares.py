@@ -12,7 +12,7 @@ from quarterdeck.metrics.promql import notes
 from quarterdeck.metrics.promql.blocks import F64, Axis, Bool, VectorBlock
 from quarterdeck.metrics.promql.exec.node import Context
 from quarterdeck.metrics.promql.exec.unite import unite
-from quarterdeck.metrics.promql.histograms.quantiles import fraction, quantile
+from quarterdeck.metrics.promql.histograms.quantiles import fraction, has_uncounted, quantile
 from quarterdeck.metrics.promql.labels import METRIC_NAME
 from quarterdeck.metrics.promql.syntax.ast import Span
 
@@ -40,7 +40,7 @@ def native_fractions(
         for row, step in context.watched(np.argwhere(where).tolist()):
             histogram = block.histograms[row, step]
             values[row, step] = fraction(histogram, float(lower[step]), float(upper[step]))
-            if math.isnan(histogram.total):
+            if lower[step] < upper[step] and has_uncounted(histogram):
                 name = lb.get(block.axis.labels[row], METRIC_NAME)
                 context.notes.inform(notes.fraction_without_nan(name), span)
     return VectorBlock(block.axis.without_names, values, where)

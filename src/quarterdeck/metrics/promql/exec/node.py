@@ -6,9 +6,12 @@ from itertools import islice
 from typing import Final, Protocol, TypeVar
 
 from quarterdeck.metrics.promql.blocks import Block, Grid, ScalarBlock, SeriesBlock, VectorBlock
+from quarterdeck.metrics.promql.defects import PASSING, defect
 from quarterdeck.metrics.promql.kernels.threads import Stopped, Threads
 from quarterdeck.metrics.promql.limits import Memory
 from quarterdeck.metrics.promql.notes import Notes
+from quarterdeck.metrics.promql.plan.explain import title
+from quarterdeck.metrics.promql.plan.nodes import Plan
 
 T = TypeVar("T")
 
@@ -61,15 +64,23 @@ class ExecNode(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AccountedNode:
-    """A node whose answer is on the account until the node above it has answered in turn."""
+    """A node whose answer is on the account until the node above it has answered in turn, and whose mistakes have its
+    name."""
 
     node: ExecNode
     context: Context
+    plan: Plan
 
     def eval(self, grid: Grid) -> Block:
         self.context.check_stop()
-        with self.context.memory.frame():
-            block = self.node.eval(grid)
+        # No context manager around this: a plan is as deep as its limit, and each level has its frames.
+        try:
+            with self.context.memory.frame():
+                block = self.node.eval(grid)
+        except PASSING:
+            raise
+        except Exception as error:
+            raise defect(title(self.plan), error) from error
         if isinstance(block, VectorBlock):
             self.context.memory.lend(block.size_bytes)
         return block

@@ -6,10 +6,12 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from quarterdeck.metrics.promql.blocks import Grid, SeriesBlock, VectorBlock
+from quarterdeck.metrics.promql.defects import named_defects
 from quarterdeck.metrics.promql.exec.aggregates import PartialBlock
 from quarterdeck.metrics.promql.exec.build import Builder
 from quarterdeck.metrics.promql.exec.node import Context, vector
 from quarterdeck.metrics.promql.plan import nodes as pn
+from quarterdeck.metrics.promql.plan.explain import title
 from quarterdeck.metrics.promql.plan.leaves import BaseExpr, Merge
 from quarterdeck.metrics.promql.source import Source
 
@@ -31,7 +33,8 @@ def evaluate_leaf(leaf: BaseExpr, source: Source, context: Context, block_cells:
     """The answer of one shard, in blocks of steps by rising time, of about `block_cells` values each."""
     builder = Builder(context, source)
     if leaf.merge is Merge.SAMPLES:
-        samples, _ = builder.windows(leaf.plan, leaf.grid).eval(leaf.grid)
+        with named_defects(lambda: title(leaf.plan)):
+            samples, _ = builder.windows(leaf.plan, leaf.grid).eval(leaf.grid)
         # Whatever looks at start timestamps is evaluated here below, and no answer shows them.
         yield LeafBlock(leaf.grid, samples if samples.starts is None else replace(samples, starts=None))
         return
@@ -49,7 +52,7 @@ def evaluate_leaf(leaf: BaseExpr, source: Source, context: Context, block_cells:
     )
     for low in range(0, leaf.grid.count, max(1, block_steps)):
         grid = leaf.grid.cut(low, min(low + block_steps, leaf.grid.count))
-        with context.memory.frame():
+        with named_defects(lambda: title(leaf.plan)), context.memory.frame():
             values = evaluate(grid)
         yield LeafBlock(grid, values)
 

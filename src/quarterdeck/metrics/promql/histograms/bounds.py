@@ -17,6 +17,8 @@ CUSTOM: Final = -53
 FINEST: Final = 8
 COARSEST: Final = -4
 
+_BELOW_ROOT_OF_2: Final = math.nextafter(math.sqrt(2.0), 0.0)
+
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
@@ -36,24 +38,39 @@ class Bucket:
 
 @cache
 def exponential_bound(index: int, schema: int) -> float:
-    """Where an exponential bucket ends.
+    """Where an exponential bucket ends: at the float that Prometheus has there, which bounds shown as text must equal.
 
     The last bucket of finite numbers ends at the largest of them; the one after it is for infinity.
 
     >>> exponential_bound(0, 3), exponential_bound(1, 0), exponential_bound(-1, -1), exponential_bound(1, 1)
-    (1.0, 2.0, 0.25, 1.4142135623730951)
+    (1.0, 2.0, 0.25, 1.414213562373095)
     """
     if schema < 0:
         power, fraction = index << -schema, 1.0
     else:
         power = index >> schema
-        fraction = 2.0 ** ((index - (power << schema)) / 2**schema)
+        fraction = _fraction(index - (power << schema), schema)
     if power == sys.float_info.max_exp and fraction == 1.0:
         return sys.float_info.max
     try:
         return math.ldexp(fraction, power)
     except OverflowError:
         return math.inf
+
+
+def _fraction(part: int, schema: int) -> float:
+    """Where a part of the way from 1 to 2 ends, of `2 ** schema` parts.
+
+    Prometheus has these numbers in a table. They are not the nearest floats, they are what multiplying gives: two to
+    the 1/2, the 1/4, the 1/8 and so on, those of them that the part is made of, in this order. Of all these roots only
+    that of 2 is not the nearest float either.
+    """
+    product, root = 1.0, math.sqrt(2.0)
+    for level in range(1, schema + 1):
+        if part >> (schema - level) & 1:
+            product *= _BELOW_ROOT_OF_2 if level == 1 else root
+        root = math.sqrt(root)
+    return product
 
 
 def custom_bound(index: int, bounds: tuple[float, ...]) -> float:
@@ -66,7 +83,8 @@ def custom_bound(index: int, bounds: tuple[float, ...]) -> float:
 def exponential_bucket(index: int, count: float, schema: int, positive: bool) -> Bucket:
     """A bucket by its number; negative ones mirror the positive ones."""
     far, near = exponential_bound(index, schema), exponential_bound(index - 1, schema)
-    return Bucket(near, far, count, False, True) if positive else Bucket(-far, -near, count, True, False)
+    # Below the smallest float both ends are zero, which is inside of neither.
+    return Bucket(near, far, count, False, far > 0) if positive else Bucket(-far, -near, count, far > 0, False)
 
 
 def custom_bucket(index: int, count: float, bounds: tuple[float, ...]) -> Bucket:

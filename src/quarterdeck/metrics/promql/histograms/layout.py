@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from quarterdeck.metrics.promql.histograms.bounds import exponential_bound
 from quarterdeck.metrics.promql.histograms.buckets import Buckets, merged, without_empty
 from quarterdeck.metrics.promql.histograms.native import NativeHistogram
+from quarterdeck.metrics.promql.histograms.numbers import plain_sum
 
 
 class MixedBuckets(ValueError):
@@ -56,6 +57,34 @@ def fit(histogram: NativeHistogram, layout: Layout) -> NativeHistogram:
     return reduce_schema(widen_zero(histogram, layout.zero_threshold), layout.schema)
 
 
+def right_side(histogram: NativeHistogram, layout: Layout) -> NativeHistogram:
+    """The right side of an operation in the layout of both, which Prometheus does not see as it sees the left one.
+
+    It never widens the zero bucket of the right side: it asks only what that would count. The buckets themselves are
+    merged, and those at the beginning that end within the zero bucket are left out. So a bucket of a finer schema that
+    the zero bucket covers is counted twice if the coarser one that it is merged into reaches further, and one within
+    the histogram's own zero bucket is not counted at all.
+    """
+    if histogram.is_custom:
+        return fit(histogram, layout)
+    merged_ones = reduce_schema(histogram, layout.schema)
+    return replace(
+        merged_ones,
+        zero_threshold=layout.zero_threshold,
+        zero_count=widen_zero(histogram, layout.zero_threshold).zero_count,
+        positive=beyond_zero(merged_ones.positive, layout),
+        negative=beyond_zero(merged_ones.negative, layout),
+    )
+
+
+def beyond_zero(buckets: Buckets, layout: Layout) -> Buckets:
+    """Without the buckets at the beginning that end within the zero bucket."""
+    for place, (index, _) in enumerate(buckets):
+        if exponential_bound(index, layout.schema) > layout.zero_threshold:
+            return buckets[place:]
+    return ()
+
+
 def reduce_schema(histogram: NativeHistogram, schema: int) -> NativeHistogram:
     """With a coarser resolution.
 
@@ -88,9 +117,9 @@ def widen_zero(histogram: NativeHistogram, threshold: float) -> NativeHistogram:
     return replace(
         histogram,
         zero_threshold=threshold,
-        zero_count=histogram.zero_count + above + below,
-        positive=positive,
-        negative=negative,
+        zero_count=plain_sum((histogram.zero_count, *above, *below)),
+        positive=without_empty(positive),
+        negative=without_empty(negative),
     )
 
 
@@ -101,12 +130,10 @@ def zero_count_within(histogram: NativeHistogram, threshold: float) -> float | N
     return widen_zero(histogram, threshold).zero_count
 
 
-def _split(buckets: Buckets, schema: int, threshold: float) -> tuple[Buckets, float]:
-    """The buckets that stay when the zero bucket grows, and what the other ones counted."""
-    swallowed = [pair for pair in buckets if exponential_bound(pair[0] - 1, schema) < threshold]
-    if not swallowed:
-        return buckets, 0.0
-    return without_empty(buckets[len(swallowed) :]), sum(count for _, count in swallowed)
+def _split(buckets: Buckets, schema: int, threshold: float) -> tuple[Buckets, list[float]]:
+    """The buckets that stay when the zero bucket grows, and what each of the other ones counted."""
+    swallowed = [count for index, count in buckets if exponential_bound(index - 1, schema) < threshold]
+    return buckets[len(swallowed) :], swallowed
 
 
 def _clear_of(histogram: NativeHistogram, threshold: float) -> float:

@@ -4,7 +4,6 @@ Immutable; every operation answers with a new one. Counts are floats and may be 
 and rates are.
 """
 
-import math
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from quarterdeck.metrics.promql.floats import show_short
 from quarterdeck.metrics.promql.histograms.bounds import CUSTOM, Bucket, custom_bucket, exponential_bucket
 from quarterdeck.metrics.promql.histograms.buckets import Buckets, each_count, without_empty
 from quarterdeck.metrics.promql.histograms.hints import ResetHint
+from quarterdeck.metrics.promql.histograms.numbers import divided
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,7 +104,7 @@ class NativeHistogram:
         """With all counts and the total changed; the buckets stay."""
         return replace(
             self,
-            zero_count=change(self.zero_count),
+            zero_count=0.0 if self.is_custom else change(self.zero_count),
             count=change(self.count),
             total=change(self.total),
             positive=each_count(self.positive, change),
@@ -120,7 +120,7 @@ class NativeHistogram:
         """All counts and the total divided. Division by zero leaves no buckets."""
         if number == 0:
             bare = replace(self, positive=(), negative=())
-            return bare.with_counts(lambda count: _divided_by_zero(count, number))
+            return bare.with_counts(lambda count: divided(count, number))
         scaled = self.with_counts(lambda count: count / number)
         return scaled.with_hint(ResetHint.GAUGE) if number < 0 else scaled
 
@@ -131,10 +131,3 @@ class NativeHistogram:
     def compact(self) -> "NativeHistogram":
         """Without the buckets that count nothing."""
         return replace(self, positive=without_empty(self.positive), negative=without_empty(self.negative))
-
-
-def _divided_by_zero(number: float, zero: float) -> float:
-    """As hardware divides."""
-    if number == 0 or math.isnan(number):
-        return math.nan
-    return math.copysign(math.inf, number) * math.copysign(1.0, zero)

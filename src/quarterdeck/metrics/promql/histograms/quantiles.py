@@ -2,14 +2,21 @@
 
 Within an exponential bucket observations are taken to be spread evenly over the logarithms; within the zero bucket and
 custom buckets, over the values.
+
+Prometheus' rules are followed to the letter, also for histograms that no observations could have made: buckets may
+count more than there is, or less than nothing.
 """
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Final
 
 from quarterdeck.metrics.promql.histograms.bounds import Bucket
 from quarterdeck.metrics.promql.histograms.native import NativeHistogram
+from quarterdeck.metrics.promql.histograms.numbers import divided, exp2, log2, plain_sum
+
+_NO_BUCKET: Final = Bucket(0.0, 0.0, 0.0, False, False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,21 +44,26 @@ def quantile(histogram: NativeHistogram, phi: float) -> Quantile:
     # From the nearer end, where less rounding adds up. What is not a number is counted nowhere but in the whole.
     upwards = has_nan or phi < 0.5
     buckets = list(histogram.all_buckets())
+    if not upwards:
+        buckets.reverse()
     rank = (phi if upwards else 1 - phi) * histogram.count
-    bucket, seen = _bucket_at(rank, buckets if upwards else reversed(buckets))
-    if bucket is None:
-        return Quantile(math.nan if has_nan else 0.0, has_nan)
+    bucket, seen, beyond = _bucket_at(rank, buckets)
     if histogram.is_custom:
-        if bucket.lower == -math.inf and bucket.upper <= 0:
-            return Quantile(bucket.upper)
-        if bucket.upper == math.inf:
+        if bucket.lower == -math.inf:
+            if bucket.upper <= 0:
+                return Quantile(bucket.upper)
+            bucket = replace(bucket, lower=0.0)
+        elif bucket.upper == math.inf:
             return Quantile(bucket.lower)
-    bucket = _narrowed(bucket, histogram)
+    elif bucket.lower < 0 < bucket.upper:
+        bucket = _narrowed(bucket, histogram)
     seen = min(seen, histogram.count)
     if seen < rank:
         return Quantile(math.nan if has_nan else bucket.upper, has_nan)
     within = rank - (seen - bucket.count) if upwards else seen - rank
-    return Quantile(_value_at(bucket, within / bucket.count, histogram.is_custom), has_nan)
+    # A sum that is not a number may also come of -Inf and +Inf, which are in buckets.
+    is_skewed = has_nan and plain_sum([seen, *(other.count for other in beyond)]) < histogram.count
+    return Quantile(_value_at(bucket, divided(within, bucket.count), histogram.is_custom), is_skewed)
 
 
 def fraction(histogram: NativeHistogram, lower: float, upper: float) -> float:
@@ -60,64 +72,85 @@ def fraction(histogram: NativeHistogram, lower: float, upper: float) -> float:
         return math.nan
     if lower >= upper:
         return 0.0
-    return (_rank_of(histogram, upper) - _rank_of(histogram, lower)) / histogram.count
+    most = _in_buckets(histogram) if math.isnan(histogram.total) else histogram.count
+    below_lower, below_upper = (_rank_of(histogram, value, most) for value in (lower, upper))
+    return (below_upper - below_lower) / histogram.count
+
+
+def has_uncounted(histogram: NativeHistogram) -> bool:
+    """Whether there are observations that are in no bucket, because they are not numbers."""
+    return math.isnan(histogram.total) and histogram.count != 0 and _in_buckets(histogram) < histogram.count
 
 
 def share_below(bucket: Bucket, value: float, is_linear: bool) -> float:
     """Which share of a bucket lies below a value inside it."""
     if is_linear:
-        return (value - bucket.lower) / (bucket.upper - bucket.lower)
-    near, far, at = (math.log2(abs(bound)) for bound in (bucket.lower, bucket.upper, value))
-    return (at - near) / (far - near) if value > 0 else 1 - (at - far) / (near - far)
+        return divided(value - bucket.lower, bucket.upper - bucket.lower)
+    near, far, at = (log2(abs(bound)) for bound in (bucket.lower, bucket.upper, value))
+    return divided(at - near, far - near) if value > 0 else 1 - divided(at - far, near - far)
 
 
-def _bucket_at(rank: float, buckets: Iterable[Bucket]) -> tuple[Bucket | None, float]:
-    """The bucket with the observation of a rank, and how many there are up to its end."""
-    found: Bucket | None = None
+def _bucket_at(rank: float, buckets: list[Bucket]) -> tuple[Bucket, float, list[Bucket]]:
+    """The bucket with the observation of a rank, how many there are up to its end, and the buckets beyond it. Without
+    such an observation, the last bucket, even if it counts nothing."""
+    found = _NO_BUCKET
     seen = 0.0
-    for bucket in buckets:
-        if bucket.count == 0:
+    for place, found in enumerate(buckets):
+        if found.count == 0:
             continue
-        found = bucket
-        seen += bucket.count
+        seen += found.count
         if seen >= rank:
-            break
-    return found, seen
+            return found, seen, buckets[place + 1 :]
+    return found, seen, []
 
 
 def _narrowed(bucket: Bucket, histogram: NativeHistogram) -> Bucket:
     """A bucket around zero ends at zero when there is nothing on the other side."""
-    if histogram.is_custom:
-        return replace(bucket, lower=0.0) if bucket.lower == -math.inf and bucket.upper > 0 else bucket
-    if bucket.lower <= 0 <= bucket.upper:
-        if histogram.positive and not histogram.negative:
-            return replace(bucket, lower=0.0)
-        if histogram.negative and not histogram.positive:
-            return replace(bucket, upper=0.0)
+    if histogram.positive and not histogram.negative:
+        return replace(bucket, lower=0.0)
+    if histogram.negative and not histogram.positive:
+        return replace(bucket, upper=0.0)
     return bucket
 
 
 def _value_at(bucket: Bucket, share: float, is_custom: bool) -> float:
     if is_custom or bucket.lower <= 0 <= bucket.upper:
         return bucket.lower + (bucket.upper - bucket.lower) * share
-    near, far = math.log2(abs(bucket.lower)), math.log2(abs(bucket.upper))
+    near, far = log2(abs(bucket.lower)), log2(abs(bucket.upper))
     if bucket.lower > 0:
-        return 2.0 ** (near + (far - near) * share)
-    return -(2.0 ** (far + (near - far) * (1 - share)))
+        return exp2(near + (far - near) * share)
+    return -exp2(far + (near - far) * (1 - share))
 
 
-def _rank_of(histogram: NativeHistogram, value: float) -> float:
-    """How many observations lie below a value."""
+def _in_buckets(histogram: NativeHistogram) -> float:
+    return plain_sum(bucket.count for bucket in histogram.all_buckets())
+
+
+def _rank_of(histogram: NativeHistogram, value: float, most: float) -> float:
+    """How many observations lie below a value, at most as many as there may be."""
+    rank = _rank_in(_narrowed_at_zero(histogram), value, histogram.is_custom)
+    # Not min(): a rank that is not a number must stay so.
+    return most if rank is None or rank > most else rank
+
+
+def _narrowed_at_zero(histogram: NativeHistogram) -> Iterable[Bucket]:
+    """The buckets, those around zero narrowed: also custom ones, which nothing negative ever stands beside."""
+    for bucket in histogram.all_buckets():
+        yield _narrowed(bucket, histogram) if bucket.lower <= 0 <= bucket.upper else bucket
+
+
+def _rank_in(buckets: Iterable[Bucket], value: float, is_custom: bool) -> float | None:
+    """How many observations lie below a value; None if all may."""
     rank = 0.0
-    for original in histogram.all_buckets():
-        bucket = _narrowed(original, histogram)
+    for bucket in buckets:
         if bucket.lower >= value:
             return rank
-        if value < bucket.upper:
-            if bucket.lower == -math.inf or bucket.upper == math.inf:
-                # Where in it they lie is unknown: all below, as the lower bound of the next bucket says.
-                return rank + (bucket.count if bucket.lower == -math.inf else 0.0)
-            is_linear = histogram.is_custom or bucket.lower <= 0 <= bucket.upper
-            return rank + bucket.count * share_below(bucket, value, is_linear)
+        if bucket.lower < value < bucket.upper:
+            if not (is_custom or bucket.lower <= 0 <= bucket.upper):
+                return rank + bucket.count * share_below(bucket, value, is_linear=False)
+            if bucket.lower == -math.inf:
+                # Where in it they lie is unknown: all below.
+                return bucket.count
+            return rank + bucket.count * (value - bucket.lower) / (bucket.upper - bucket.lower)
         rank += bucket.count
-    return rank
+    return None

@@ -124,7 +124,8 @@ def _counter_change(window: Window) -> Change:
     if any(histogram.hint is ResetHint.GAUGE for histogram in histograms):
         remarks.add(Remark.NOT_A_COUNTER)
     first, second = histograms[:2]
-    if window.is_reset(1):
+    begins_anew = window.is_reset(1)
+    if begins_anew:
         # Nothing of the first sample matters then, not even what kind of buckets it has.
         first = NativeHistogram(schema=second.schema, custom_bounds=second.custom_bounds)
     if histograms[-1].is_custom != first.is_custom:
@@ -135,6 +136,9 @@ def _counter_change(window: Window) -> Change:
     # The result is as coarse as the coarsest sample, also where that one has no part in it.
     last = reduce_schema(histograms[-1], min(histogram.schema for histogram in (first, *histograms[1:])))
     result = _noted(subtract_histograms(last, first), Remark.SUBTRACTION_RECONCILED, remarks)
+    if begins_anew and is_reset_after(second, first):
+        # Nothing is added; it is told of all the same where its bounds are not the result's.
+        result = _noted(add_histograms(result, first), Remark.ADDITION_RECONCILED, remarks)
     for place in range(2, len(histograms)):
         if window.is_reset(place):
             result = _noted(add_histograms(result, histograms[place - 1]), Remark.ADDITION_RECONCILED, remarks)

@@ -2,7 +2,14 @@
 
 from quarterdeck.metrics.promql.histograms.buckets import Buckets
 from quarterdeck.metrics.promql.histograms.hints import ResetHint
-from quarterdeck.metrics.promql.histograms.layout import Layout, common_layout, fit, zero_count_within
+from quarterdeck.metrics.promql.histograms.layout import (
+    Layout,
+    beyond_zero,
+    common_layout,
+    fit,
+    reduce_schema,
+    zero_count_within,
+)
 from quarterdeck.metrics.promql.histograms.native import NativeHistogram
 
 
@@ -18,6 +25,8 @@ def is_reset_after(current: NativeHistogram, previous: NativeHistogram) -> bool:
     if current.count < previous.count:
         return True
     if current.is_custom and previous.is_custom:
+        if current.custom_bounds == previous.custom_bounds:
+            return _has_fallen(current.positive, previous.positive)
         layout = common_layout(current, previous)
         return _is_smaller(fit(current, layout).positive, fit(previous, layout).positive)
     if current.is_custom or current.schema > previous.schema:
@@ -31,11 +40,32 @@ def _exponential_reset(current: NativeHistogram, previous: NativeHistogram) -> b
     zero_count = zero_count_within(previous, current.zero_threshold)
     if zero_count is None or current.zero_count < zero_count:
         return True
-    before = fit(previous, Layout.of(current))
-    return _is_smaller(current.positive, before.positive) or _is_smaller(current.negative, before.negative)
+    layout, before = Layout.of(current), reduce_schema(previous, current.schema)
+    sides = ((current.positive, before.positive), (current.negative, before.negative))
+    return any(_has_fallen(*(_compared(side, layout) for side in pair)) for pair in sides)
+
+
+def _compared(buckets: Buckets, layout: Layout) -> Buckets:
+    """Not those within the zero bucket; if it has no width nothing is, not even what is too small for a float."""
+    return beyond_zero(buckets, layout) if layout.zero_threshold else buckets
+
+
+def _has_fallen(current: Buckets, previous: Buckets) -> bool:
+    """Whether a bucket counts less than it did, or is gone that counted something.
+
+    Of the buckets beyond the last one that is there now only the first is asked: Prometheus stops there.
+    """
+    now = dict(current)
+    last = current[-1][0] if current else None
+    for index, count in previous:
+        if last is None or index > last:
+            return count != 0
+        if now[index] < count if index in now else count != 0:
+            return True
+    return False
 
 
 def _is_smaller(current: Buckets, previous: Buckets) -> bool:
-    """Whether a bucket counts less than it did. One that is gone counts nothing."""
-    now = dict(current)
-    return any(now.get(index, 0.0) < count for index, count in previous)
+    """Whether a bucket counts less than it did. One that is not there counts nothing."""
+    now, before = dict(current), dict(previous)
+    return any(now.get(index, 0.0) < before.get(index, 0.0) for index in now.keys() | before)

@@ -4,23 +4,16 @@ import math
 
 from quarterdeck.metrics.promql.histograms.bounds import Bucket
 from quarterdeck.metrics.promql.histograms.native import NativeHistogram
+from quarterdeck.metrics.promql.histograms.numbers import careful_sum, divided
 
 
 def mean(histogram: NativeHistogram) -> float:
     """The average observation."""
-    if histogram.count == 0:
-        return (
-            math.nan
-            if histogram.total == 0 or math.isnan(histogram.total)
-            else math.copysign(math.inf, histogram.total)
-        )
-    return histogram.total / histogram.count
+    return divided(histogram.total, histogram.count)
 
 
 def variance(histogram: NativeHistogram) -> float:
     """How far observations lie from the average, squared; those of a bucket are taken to be in its middle."""
-    if histogram.count == 0:
-        return math.nan
     average = mean(histogram)
     distances = [
         (bucket.count, _middle(bucket, histogram.is_custom) - average)
@@ -28,9 +21,7 @@ def variance(histogram: NativeHistogram) -> float:
         if bucket.count != 0
     ]
     # Not a power: that is an error in Python where a product is infinite.
-    squares = [count * distance * distance for count, distance in distances]
-    total = sum(squares)
-    return (math.fsum(squares) if math.isfinite(total) else total) / histogram.count
+    return divided(careful_sum(count * distance * distance for count, distance in distances), histogram.count)
 
 
 def deviation(histogram: NativeHistogram) -> float:

@@ -5,10 +5,13 @@ is made from the middles of the buckets that are left, unless nothing was cut.
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from quarterdeck.metrics.promql.histograms.bounds import Bucket
+from quarterdeck.metrics.promql.histograms.buckets import Buckets
 from quarterdeck.metrics.promql.histograms.native import NativeHistogram
+from quarterdeck.metrics.promql.histograms.numbers import divided, plain_sum
 from quarterdeck.metrics.promql.histograms.quantiles import share_below
 
 
@@ -17,86 +20,127 @@ class _Kept:
     """What is left of a bucket, and where its middle is."""
 
     count: float
-    middle: float
+    middle: float = 0.0
+    is_whole: bool = False
+    """Whether the cut is elsewhere. The count says it too, but if it is no number."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """Where the histogram is cut off, and which part of it stays."""
+
+    value: float
+    above: bool
+    """Whether what lies above goes."""
+    is_custom: bool
 
 
 def trim_above(histogram: NativeHistogram, value: float) -> NativeHistogram:
     """Only the observations up to a value (`</`)."""
-    return _trimmed(histogram, value, above=True)
+    return _trimmed(histogram, _Cut(value, True, histogram.is_custom))
 
 
 def trim_below(histogram: NativeHistogram, value: float) -> NativeHistogram:
     """Only the observations from a value on (`>/`)."""
-    return _trimmed(histogram, value, above=False)
+    return _trimmed(histogram, _Cut(value, False, histogram.is_custom))
 
 
-def _trimmed(histogram: NativeHistogram, value: float, above: bool) -> NativeHistogram:
-    positive = [_cut(bucket, value, above, histogram.is_custom) for bucket in histogram.positive_buckets()]
-    negative = [_cut(bucket, value, above, is_custom=False) for bucket in histogram.negative_buckets()]
-    has_positive = any(count != 0 for _, count in histogram.positive)
-    has_negative = any(count != 0 for _, count in histogram.negative)
-    zero = _cut_zero(histogram, value, above, has_negative, has_positive)
-    kept = [*positive, *negative, zero]
+def _trimmed(histogram: NativeHistogram, cut: _Cut) -> NativeHistogram:
+    positive = [_kept_of(bucket, cut) for bucket in histogram.positive_buckets()]
+    negative = [_kept_of(bucket, cut) for bucket in histogram.negative_buckets()]
+    # A zero bucket that counts less than nothing is left as it is, and out of the sums.
+    zero = _kept_of_zero(histogram, cut) if histogram.zero_count > 0 else None
+    if not (
+        _is_less(histogram.positive, positive)
+        or _is_less(histogram.negative, negative)
+        or (zero is not None and zero.count != histogram.zero_count)
+    ):
+        return histogram
+    kept = [one for one in (*positive, *negative, zero) if one is not None]
     left = replace(
         histogram,
-        zero_count=zero.count,
-        positive=tuple((index, one.count) for (index, _), one in zip(histogram.positive, positive, strict=True)),
-        negative=tuple((index, one.count) for (index, _), one in zip(histogram.negative, negative, strict=True)),
+        zero_count=histogram.zero_count if zero is None else zero.count,
+        count=plain_sum(one.count for one in kept),
+        total=plain_sum(one.middle * one.count for one in kept),
+        positive=_counted(histogram.positive, positive),
+        negative=_counted(histogram.negative, negative),
     )
-    if left == histogram:
-        return histogram
-    count = sum(one.count for one in kept)
-    total = sum(one.count * one.middle for one in kept if one.count != 0)
-    return replace(left, count=count, total=total).compact()
+    return left.compact()
 
 
-def _cut(bucket: Bucket, value: float, above: bool, is_custom: bool) -> _Kept:
+def _is_less(before: Buckets, kept: Iterable[_Kept | None]) -> bool:
+    """Whether anything was cut off."""
+    return any(
+        one is not None and not one.is_whole and one.count != count
+        for (_, count), one in zip(before, kept, strict=True)
+    )
+
+
+def _counted(before: Buckets, kept: Iterable[_Kept | None]) -> Buckets:
+    return tuple((index, count if one is None else one.count) for (index, count), one in zip(before, kept, strict=True))
+
+
+def _kept_of(bucket: Bucket, cut: _Cut) -> _Kept | None:
+    """What is left of a bucket; None of one that has counted nothing before."""
+    value, above = cut.value, cut.above
+    if bucket.count == 0:
+        return None
     if bucket.upper <= value if above else bucket.lower >= value:
-        return _Kept(bucket.count, _middle(bucket.lower, bucket.upper, is_custom))
+        return _Kept(bucket.count, _middle(bucket.lower, bucket.upper, bucket, cut), is_whole=True)
     if not (bucket.lower < value if above else bucket.upper > value):
-        return _Kept(0.0, 0.0)
+        return _Kept(0.0)
     if bucket.lower == -math.inf:
-        return _cut_lowest(bucket, value, above)
+        return _kept_of_lowest(bucket, cut)
     if bucket.upper == math.inf:
         # Nothing is known about where its observations lie; they count as lying at the cut.
-        return _Kept(0.0, 0.0) if above else _Kept(bucket.count, value)
-    below = bucket.count * share_below(bucket, value, is_custom or bucket.lower <= 0 <= bucket.upper)
+        return _Kept(0.0) if above else _Kept(bucket.count, value)
+    below = bucket.count * share_below(bucket, value, cut.is_custom)
     if above:
-        return _Kept(below, _middle(bucket.lower, value, is_custom))
-    return _Kept(bucket.count - below, _middle(value, bucket.upper, is_custom))
+        return _Kept(below, _middle(bucket.lower, value, bucket, cut))
+    return _Kept(bucket.count - below, _middle(value, bucket.upper, bucket, cut))
 
 
-def _cut_lowest(bucket: Bucket, value: float, above: bool) -> _Kept:
+def _kept_of_lowest(bucket: Bucket, cut: _Cut) -> _Kept:
     """The lowest custom bucket: it begins at zero if it ends above zero, else nobody knows where."""
-    if value >= 0 and bucket.upper < math.inf:
-        share = value / bucket.upper
-        if above:
-            return _Kept(bucket.count * share, value / 2)
-        return _Kept(bucket.count * (1 - share), (value + bucket.upper) / 2)
-    return _Kept(bucket.count, value) if above and bucket.upper <= 0 else _Kept(0.0, 0.0)
+    value, upper = cut.value, bucket.upper
+    if cut.above:
+        if value > 0 and 0 < upper < math.inf:
+            return _Kept(bucket.count * value / upper, value / 2)
+        return _Kept(bucket.count, value) if upper <= 0 else _Kept(0.0)
+    if value >= 0 and value < upper < math.inf:
+        return _Kept(bucket.count * (1 - value / upper), (value + upper) / 2)
+    return _Kept(0.0)
 
 
-def _cut_zero(histogram: NativeHistogram, value: float, above: bool, has_negative: bool, has_positive: bool) -> _Kept:
-    """The zero bucket: it ends at zero when there is nothing on the other side."""
-    count = histogram.zero_count
+def _kept_of_zero(histogram: NativeHistogram, cut: _Cut) -> _Kept:
+    """The zero bucket: it ends at zero when there is nothing on the other side. It may have no width, and a value may
+    be no number: then nobody knows what is left."""
+    value, count = cut.value, histogram.zero_count
+    has_positive, has_negative = (_counts_something(side) for side in (histogram.positive, histogram.negative))
     lower = 0.0 if has_positive and not has_negative else -histogram.zero_threshold
     upper = 0.0 if has_negative and not has_positive else histogram.zero_threshold
-    if count <= 0 or (value <= lower if above else value >= upper):
-        return _Kept(min(count, 0.0), 0.0)
-    if value >= upper if above else value <= lower:
-        return _Kept(count, (lower + upper) / 2)
-    share = (value - lower) / (upper - lower)
-    return _Kept(count * share, (lower + value) / 2) if above else _Kept(count * (1 - share), (value + upper) / 2)
+    whole, nothing = _Kept(count, (lower + upper) / 2), _Kept(0.0)
+    if value <= lower:
+        return nothing if cut.above else whole
+    if value >= upper:
+        return whole if cut.above else nothing
+    if cut.above:
+        return _Kept(count * divided(value - lower, upper - lower), (lower + value) / 2)
+    return _Kept(count * divided(upper - value, upper - lower), (value + upper) / 2)
 
 
-def _middle(lower: float, upper: float, is_custom: bool) -> float:
-    """Where the observations between two bounds lie, on average."""
+def _counts_something(buckets: Buckets) -> bool:
+    return any(count != 0 for _, count in buckets)
+
+
+def _middle(lower: float, upper: float, bucket: Bucket, cut: _Cut) -> float:
+    """Where the observations of a bucket between two bounds lie, on average."""
     if math.isinf(lower):
         if math.isinf(upper):
             return 0.0
         return upper / 2 if upper > 0 else upper
     if math.isinf(upper):
         return lower
-    if is_custom:
+    if cut.is_custom:
         return (lower + upper) / 2
-    return math.copysign(math.sqrt(abs(lower * upper)), upper if upper != 0 else lower)
+    return math.copysign(math.sqrt(abs(lower * upper)), -1.0 if bucket.lower < 0 else 1.0)
