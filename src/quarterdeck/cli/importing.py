@@ -181,9 +181,7 @@ def _times(record: ImportRecord) -> str:
     return f", {span}" if span else ""
 
 
-def _source(
-    wanted: Input, path: Path, form: MetricsFormat, order: ImportOrder, at_ms: int | None
-) -> importer.Source:
+def _source(wanted: Input, path: Path, form: MetricsFormat, order: ImportOrder, at_ms: int | None) -> importer.Source:
     if at_ms is not None and form is MetricsFormat.PARQUET:
         raise QuarterdeckError(
             ErrorCode.INVALID_ARGUMENT,

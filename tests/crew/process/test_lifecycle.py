@@ -22,8 +22,9 @@ from quarterdeck.crew.process.lifecycle import (
     raise_file_limit,
     stop_if_broken,
 )
-from tests.crew.processes import PATIENCE_S, said, started
+from tests.crew.processes import said, started
 from tests.http.asked import until
+from tests.patience import PATIENCE_S
 
 STOPS_IN_ORDER = """
     import sys
