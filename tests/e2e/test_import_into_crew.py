@@ -21,6 +21,13 @@ pytestmark = pytest.mark.xdist_group("e2e-import")
 METRICS = 'up{job="a"} 1 1700000000\nup{job="a"} 2 1700000060\n# EOF\n'
 TIMES = "from 2023-11-14T22:13:20Z to 2023-11-14T22:14:20Z"
 LAKE = "/v1/lake"
+ODD = {
+    "machine": 1,
+    "catalog": {"place": "/a", "mark": {"path": 1}},
+    "segments": {"place": "/a", "mark": None},
+    "s3": None,
+    "orphan_grace_s": "x",
+}
 
 
 @pytest.fixture(scope="module")
@@ -198,7 +205,7 @@ def test_a_database_server_is_named_and_its_password_is_for_this_command_to_know
     assert "s3.endpoint is https://other.example here" in endpoint.stderr
 
 
-@pytest.mark.parametrize("answer", [(404, {}), (200, {}), (200, {"catalog": 1}), (200, [])])
+@pytest.mark.parametrize("answer", [(404, {}), (200, {}), (200, {"catalog": 1}), (200, []), (200, ODD)])
 def test_what_is_no_coordinator_of_this_release_is_told(script: Script, answer: tuple[int, object]) -> None:
     script.answers[LAKE] = answer
     result = run("import", "a.om", url=script.url)

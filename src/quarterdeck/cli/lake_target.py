@@ -141,8 +141,11 @@ class _CrewLake:
 
 def _read(client: Client, document: Any) -> _CrewLake:
     def part(setting: str, what: str, told: Any) -> _Part:
-        mark = told["mark"]
-        return _Part(setting, what, str(told["place"]), None if mark is None else FileMark(**mark))
+        found = told["mark"]
+        mark = None
+        if found is not None:
+            mark = FileMark(str(found["path"]), int(found["device"]), int(found["inode"]), str(found["boot"]))
+        return _Part(setting, what, str(told["place"]), mark)
 
     try:
         s3: dict[str, Any] = document["s3"] or {}
@@ -150,8 +153,8 @@ def _read(client: Client, document: Any) -> _CrewLake:
             str(document["machine"]),
             part("database_url", "the catalog", document["catalog"]),
             part("lake_url", "the segments", document["segments"]),
-            s3.get("endpoint"),
-            s3.get("region"),
+            None if s3.get("endpoint") is None else str(s3["endpoint"]),
+            None if s3.get("region") is None else str(s3["region"]),
             float(document["orphan_grace_s"]),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -24,7 +24,7 @@ class FileMark:
         """Whether this process sees the same."""
         try:
             found = Path(self.path).stat()
-        except OSError:
+        except (OSError, ValueError):  # a text that is no path
             return False
         return (found.st_dev, found.st_ino, _boot()) == (self.device, self.inode, self.boot)
 

@@ -82,7 +82,7 @@ def show_matchers(matchers: Sequence[Matcher]) -> str:
     """The selector with these matchers.
 
     >>> show_matchers([Matcher("job", MatchOp.NOT_REGEX, 'a"b'), Matcher("__name__", MatchOp.EQUAL, "up")])
-    'up{job!~"a\\\\\\"b"}'
+    'up{job!~"a\\\\"b"}'
     """
     named = [one for one in matchers if one.name == METRIC_NAME and one.op is MatchOp.EQUAL]
     named = [one for one in named if is_plain_name(one.value.replace(":", "_"))]
