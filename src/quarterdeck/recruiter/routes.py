@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.http.body_limit import BodyTooLargeError
 from quarterdeck.http.errors import send_error
+from quarterdeck.http.schemas import whole_schema
 from quarterdeck.recruiter import wire
 from quarterdeck.recruiter.service import Ending, RecruiterService, SupersededError
 
@@ -178,7 +179,7 @@ def _answers(model: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
 
 def _takes(model: type[BaseModel]) -> dict[str, Any]:
     """A body that the framework does not read and yet describes."""
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": model.model_json_schema()}}}}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": whole_schema(model)}}}}
 
 
 def _json_response(document: bytes) -> Response:

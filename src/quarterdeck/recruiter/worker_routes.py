@@ -22,6 +22,7 @@ from quarterdeck.crew.cancel import CancelToken
 from quarterdeck.http.clientgone import ClientGoneError, run_while_connected
 from quarterdeck.http.errors import send_error
 from quarterdeck.http.gate import caller_of
+from quarterdeck.http.schemas import whole_schema
 from quarterdeck.recruiter.agent import AdmittedSearch, NotReservedError, ReservationAgent, SearchStoppedError
 from quarterdeck.recruiter.chunk_request import RESERVATION_HEADER, ChunkBody, ChunkRequest, decode_chunk
 from quarterdeck.recruiter.executor import ChunkExecutor, ChunkRun
@@ -48,7 +49,7 @@ _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     503: {"description": "A store cannot be reached."},
 }
 _TAKES: Final = {
-    "requestBody": {"required": True, "content": {"application/json": {"schema": ChunkBody.model_json_schema()}}}
+    "requestBody": {"required": True, "content": {"application/json": {"schema": whole_schema(ChunkBody)}}}
 }
 
 
