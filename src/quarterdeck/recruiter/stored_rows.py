@@ -100,7 +100,7 @@ class StoredRows:
                 self._lengths.append(len(payload))
                 self._file_bytes += len(payload)
         except OSError as error:
-            folder = self._limits.folder
+            folder = self._limits.folder or tempfile.gettempdir()
             raise no_room(f"a temporary file could not be written: {error}; {room_of(folder)}") from error
         self._held, self._held_bytes = [], 0
 
