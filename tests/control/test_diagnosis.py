@@ -27,6 +27,12 @@ def run(coroutine: Coroutine[Any, Any, None]) -> None:
         runner.run(coroutine)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def what_libuv_keeps_is_there_already() -> None:
+    """A pipe for signals, from the first loop of a process on."""
+    uvloop.new_event_loop().close()
+
+
 def files_of(crew: Crew, name: str) -> TlsFiles:
     return TlsFiles(*crew.issue(name), crew.authority)
 
