@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 
 from quarterdeck.control import diagnosis
 from quarterdeck.control.credentials import channel_credentials
@@ -21,7 +22,15 @@ from tests.security.certificates import Crew
 
 
 def run(coroutine: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(coroutine)
+    """On the loop that the processes have: not all that asyncio takes it takes too."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(coroutine)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def what_libuv_keeps_is_there_already() -> None:
+    """A pipe for signals, from the first loop of a process on."""
+    uvloop.new_event_loop().close()
 
 
 def files_of(crew: Crew, name: str) -> TlsFiles:

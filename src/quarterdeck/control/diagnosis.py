@@ -41,8 +41,8 @@ async def why_not_connected(address: str, context: ssl.SSLContext | None) -> str
 async def _look(host: str, port: int, context: ssl.SSLContext | None) -> str:
     try:
         await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except socket.gaierror as error:
-        said = error.strerror or str(error)
+    except (socket.gaierror, UnicodeError) as error:  # the latter of a name with a part that is empty or too long
+        said = (error.strerror if isinstance(error, socket.gaierror) else None) or str(error)
         return f"the name {host} was not found ({said}); check its spelling, and how this machine looks names up"
     try:
         if context is None:
@@ -110,10 +110,7 @@ def _not_accepted(said: str) -> str:
 
 async def _answer_to(host: str, port: int, context: ssl.SSLContext | None) -> bytes:
     """The first bytes with which it answers a client of HTTP/2; empty when it hangs up."""
-    name = host if context is not None else None
-    reader, writer = await asyncio.open_connection(
-        host, port, ssl=context, server_hostname=name, happy_eyeballs_delay=0.2
-    )
+    reader, writer = await _open(host, port, context)
     try:
         if context is not None:
             # Over TLS a server that does not accept us says so now; to write to it would hide why. One of gRPC has the
@@ -129,13 +126,31 @@ async def _answer_to(host: str, port: int, context: ssl.SSLContext | None) -> by
         writer.transport.abort()
 
 
+async def _open(
+    host: str, port: int, context: ssl.SSLContext | None
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """To the first of its addresses that can be connected to; the last error when none can. asyncio itself would make
+    one error without a number of several."""
+    name = host if context is not None else None
+    places = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    last: OSError = OSError("it has no address")
+    for place in places:
+        try:
+            return await asyncio.open_connection(str(place[4][0]), port, ssl=context, server_hostname=name)
+        except ssl.SSLError:
+            raise
+        except OSError as error:
+            last = error
+    raise last
+
+
 async def _speaks_tls(host: str, port: int) -> bool:
     anybody = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     anybody.check_hostname = False
     anybody.verify_mode = ssl.CERT_NONE  # nothing is said to it: whoever shakes hands speaks TLS
     anybody.set_alpn_protocols(["h2"])
     try:
-        _, writer = await asyncio.open_connection(host, port, ssl=anybody, server_hostname=host)
+        _, writer = await _open(host, port, anybody)
     except ssl.SSLError as error:
         return "ALERT" in (error.reason or "")
     except OSError:

@@ -6,7 +6,7 @@ Chunks come in any order, and each is read by its number. For one thread at a ti
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import gettempdir, mkdtemp
 from typing import Any, Final, TypeAlias
 
 import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
@@ -101,7 +101,9 @@ class Spool:
                 for batch in self._held[chunk]:
                     writer.write_batch(batch)
         except OSError as error:
-            raise no_room(f"a file in {self._parent} could not be written: {error}; {room_of(self._parent)}") from error
+            raise no_room(
+                f"a file in {self._parent} could not be written: {error}; {room_of(self._parent or gettempdir())}"
+            ) from error
         self._file_bytes += path.stat().st_size
         self._forget(chunk)
         self._files[chunk] = path
