@@ -53,6 +53,7 @@ def import_metrics(
         typer.Option(
             help="The folder of the crew: catalog and segments are below it.  [default: quarterdeck-data]",
             file_okay=False,
+            callback=opt.whole,
         ),
     ] = None,
     config: opt.ConfigFile = None,

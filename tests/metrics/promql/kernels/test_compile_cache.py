@@ -19,9 +19,9 @@ from quarterdeck.engines.code_folder import CodeFolder, part_for
 from quarterdeck.metrics.promql.kernels import compile as compiling
 
 KERNEL = """
-from quarterdeck.metrics.promql.kernels.compile import part_of_kernel
+from quarterdeck.metrics.promql.kernels.compile import kernel
 
-@part_of_kernel
+@kernel
 def double(number):
     return number * 2
 """
