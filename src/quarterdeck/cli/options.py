@@ -23,9 +23,7 @@ DEFAULT_DATA_DIR = Path("quarterdeck-data")
 
 ConfigFile = Annotated[
     Path | None,
-    typer.Option(
-        "--config", help="A YAML file with settings; see docs/configuration.md.", dir_okay=False, callback=whole
-    ),
+    typer.Option("--config", help="A YAML file with settings; see docs/configuration.md.", dir_okay=False),
 ]
 DataDir = Annotated[
     Path | None, typer.Option(help="The process's own folder; one process at a time may have it.", callback=whole)
