@@ -24,6 +24,7 @@ COMMANDS = (
     "coordinator",
     "worker",
     "recruiter",
+    "warm",
     "simulate",
 )
 HEAVY = (
