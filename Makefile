@@ -79,8 +79,7 @@ peers: $(READY)
 
 # Compiled once here, so that several processes need not compile the same at the same time.
 kernels: $(READY)
-	@$(BIN)/python -m quarterdeck.metrics.warming
-	@$(BIN)/python -m quarterdeck.recruiter.engine.line_code
+	@$(BIN)/quarterdeck warm
 
 proto: $(READY) ## make the code for the wire form anew from control.proto
 	@cd src/quarterdeck/control/proto && $(CURDIR)/$(BIN)/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. control.proto

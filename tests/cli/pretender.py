@@ -43,6 +43,10 @@ def main() -> int:
         with os.fdopen(given.handed_settings) as handed:
             handed.seek(0)
             settings = handed.read()
+    if given.mode == "compiling":  # until somebody says that it may go on
+        (data_dir / "compiling.json").write_text(json.dumps({"pid": os.getpid()}))
+        while not (data_dir / "go on").exists():
+            select.select([given.lifeline], [], [], 0.01)
     if given.mode != "silent":
         part = data_dir / "part"
         told = {"pid": os.getpid(), "http": "http://127.0.0.1:1", "arguments": sys.argv[1:], "settings": settings}

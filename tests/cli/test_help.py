@@ -30,6 +30,7 @@ COMMANDS = (
     "coordinator",
     "worker",
     "recruiter",
+    "warm",
     "simulate",
     "completion",
 )

@@ -123,6 +123,27 @@ def test_a_child_that_never_announces_itself_is_killed_and_an_error(scene: Scene
     assert child.exit_code == -signal.SIGKILL
 
 
+def test_while_a_child_compiles_the_time_for_its_start_does_not_run(scene: Scene) -> None:
+    child = scene.start("compiling")
+    scene.look_until(lambda: bool(scene.told))
+    for _ in range(3):
+        scene.clock.now += 1000
+        scene.supervisor.look()
+    assert child.state is ChildState.STARTING
+    (child.data_dir / "go on").touch()
+    assert scene.supervisor.wait_up([child], never)
+    assert scene.told == ["worker-1 compiles what it needs on this machine, which may take some minutes"]
+
+
+def test_what_an_earlier_process_said_of_compiling_does_not_count(scene: Scene) -> None:
+    (scene.folder / "worker-1").mkdir()
+    (scene.folder / "worker-1" / "compiling.json").write_text(json.dumps({"pid": 1}))
+    child = scene.start("silent")
+    scene.clock.now += 61
+    with pytest.raises(ChildFailedError, match="did not say within 60 s where it is"):
+        scene.supervisor.wait_up([child], never)
+
+
 def test_waiting_for_a_start_can_be_given_up(scene: Scene) -> None:
     child = scene.start("silent")
     assert not scene.supervisor.wait_up([child], lambda: True)

@@ -41,13 +41,14 @@ def run(*arguments: str) -> Result:
 
 
 class Crew:
-    """A running `quarterdeck up`."""
+    """A running `quarterdeck up`, whose folder is written with a `..`."""
 
     def __init__(self, folder: Path, *arguments: str) -> None:
         self.folder = folder
         self.data_dir = folder / "data"
         self.output = folder / "output"
-        command = [QUARTERDECK, "up", "--data-dir", str(self.data_dir), "--http-port", "0", "--control-port", "0"]
+        written = f"{folder}/away/../data"
+        command = [QUARTERDECK, "up", "--data-dir", written, "--http-port", "0", "--control-port", "0"]
         with self.output.open("wb") as output:
             self.process = subprocess.Popen([*command, *arguments], stdout=output, stderr=output)
 
@@ -150,6 +151,15 @@ def test_all_workers_but_one_wait_to_be_recruited(crew: Crew) -> None:
     found = announced(crew.data_dir / "worker-2")
     assert found is not None
     assert found["http"] == f"http://{addr}"
+
+
+def test_what_is_imported_into_a_folder_with_dots_in_its_name_is_found_by_its_crew(crew: Crew, tmp_path: Path) -> None:
+    (tmp_path / "up.om").write_text('# TYPE up gauge\nup{job="a"} 1 1700000000\nup{job="b"} 1 1700000000\n# EOF\n')
+    told = run("import", str(tmp_path / "up.om"), "--data-dir", f"{crew.folder}/elsewhere/../data")
+    assert "2 samples of 2 series" in told.stdout, told.stderr
+    answer = crew.ask("query", "sum(up)", "--at", "1700000000", "--format", "json")
+    assert json.loads(answer.stdout)["data"]["result"][0]["value"][1] == "2"
+    assert f"data      {crew.data_dir}\n" in crew.said
 
 
 def test_an_aggregate_over_all_files_is_merged(crew: Crew, data: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.config import InvalidSettingsError, load_coordinator, load_worker
+from quarterdeck.config import CoordinatorSettings, InvalidSettingsError, load_coordinator, load_worker
 from quarterdeck.core.errors import ErrorCode
 from quarterdeck.core.workcoord.model import WorkKind
 
@@ -57,6 +57,42 @@ def test_the_environment_counts_before_the_file(write: Write, monkeypatch: pytes
 def test_a_flag_counts_before_the_environment(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUARTERDECK_COORDINATOR_HTTP_PORT", "2")
     assert load_coordinator(write("coordinator: {http_port: 1}"), {"http_port": 3}).http_port == 3
+
+
+PLACES = ("data_dir", "lake_url", "source_roots", "token_file")
+
+
+def _places(settings: CoordinatorSettings) -> list[str]:
+    return [str(settings.data_dir), settings.lake_url, settings.source_roots[0], str(settings.token_file)]
+
+
+@pytest.mark.parametrize("text", ["away/../here", "here", "../place/here", "~/here"])
+@pytest.mark.parametrize("source", ["flag", "environment", "file"])
+def test_a_path_is_made_whole_wherever_it_comes_from(
+    tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch, source: str, text: str
+) -> None:
+    (tmp_path / "place").mkdir()
+    monkeypatch.chdir(tmp_path / "place")
+    monkeypatch.setenv("HOME", str(tmp_path / "place"))
+    config = None
+    flags: dict[str, object] = {}
+    match source:
+        case "flag":
+            flags = dict.fromkeys(PLACES, text)
+        case "environment":
+            for name in PLACES:
+                monkeypatch.setenv(f"QUARTERDECK_COORDINATOR_{name.upper()}", text)
+        case _:
+            config = write("coordinator:\n" + "".join(f"  {name}: {text}\n" for name in PLACES))
+    here = tmp_path / "place" / "here"
+    settings = load_coordinator(config, flags)
+    assert _places(settings) == [str(here)] * len(PLACES)
+    assert Path(settings.database_url) == tmp_path / "place" / "lake" / "catalog.db"
+
+
+def test_a_url_that_goes_above_its_bucket_is_told_before_the_start(write: Write) -> None:
+    with pytest.raises(InvalidSettingsError, match=r"coordinator\.lake_url is 's3://bucket/a/\.\./b'"):
+        load_coordinator(write("coordinator: {lake_url: 's3://bucket/a/../b'}"), {})
 
 
 def test_flags_that_were_not_given_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,14 @@ from typing import Any
 import pytest
 
 from quarterdeck.engines import code_folder
-from quarterdeck.engines.code_folder import CodeFolder, DistrustedError, code_folders, part_for
+from quarterdeck.engines.code_folder import (
+    CodeFolder,
+    DistrustedError,
+    NoPlaceError,
+    code_folders,
+    first_writable,
+    part_for,
+)
 
 INSIDE: Any = code_folder
 STRANGER = 4242
@@ -231,6 +238,8 @@ def test_a_folder_that_is_replaced_after_the_look_changes_nothing(
 def without_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """The folder for temporary files."""
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv(code_folder.CODE_VARIABLE, "")
+    monkeypatch.delenv(code_folder.CODE_VARIABLE)
     monkeypatch.setenv("HOME", "/nonexistent")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     return tmp_path
@@ -252,6 +261,56 @@ def test_beside_the_source_in_the_users_cache_or_among_temporary_files(
     assert paths() == [beside, Path("/xdg/quarterdeck") / part_for(SOURCE), last]
     monkeypatch.setenv("XDG_CACHE_HOME", "here")
     assert paths()[1] == without_home / "home" / ".cache" / "quarterdeck" / part_for(SOURCE), "only an absolute one"
+
+
+def test_with_a_data_folder_there_is_a_place_in_it_before_that_among_temporary_files(
+    without_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
+    code_folder.share_code_in(Path("/data"))
+    beside, last = SOURCE.parent / "__pycache__", without_home / f"quarterdeck-{os.geteuid()}" / part_for(SOURCE)
+    crew = Path("/data/code") / part_for(SOURCE)
+    assert paths() == [beside, Path("/xdg/quarterdeck") / part_for(SOURCE), crew, last]
+    code_folder.share_code_in(Path("/data/worker-1"))
+    assert crew in paths(), "the processes of a crew share that of the crew"
+
+
+def test_code_that_is_kept_ahead_in_a_data_folder_is_kept_nowhere_else(
+    without_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(code_folder, "_ONLY", [])
+    code_folder.keep_only_in(code_folder.code_dir(Path("/data")))
+    assert paths() == [Path("/data/code") / part_for(SOURCE)]
+
+
+def test_the_place_of_a_crew_can_be_read_by_whoever_runs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root may have compiled there."""
+    monkeypatch.setenv(code_folder.CODE_VARIABLE, str(tmp_path / "code"))
+    (folder,) = [folder for folder in code_folders(SOURCE) if folder.path.is_relative_to(tmp_path)]
+    folder.write("code", b"")
+    assert stat.S_IMODE(folder.path.stat().st_mode) == 0o755
+
+
+def test_the_first_place_that_can_be_written_is_found_and_without_one_each_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("no folder")
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    bad = [CodeFolder(tmp_path / "file"), CodeFolder(tmp_path / "open"), CodeFolder(tmp_path / "read only")]
+    good = CodeFolder(tmp_path / "good")
+    access = os.access
+
+    def may_not(path: str, mode: int, *, dir_fd: int) -> bool:
+        inside = os.path.realpath(f"/proc/self/fd/{dir_fd}")
+        return not inside.endswith("read only") and access(path, mode, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "access", may_not)
+    assert first_writable([*bad, good]) == good
+    with pytest.raises(NoPlaceError) as refused:
+        first_writable(bad)
+    for why in ("file: Not a directory", "everybody can write", "read only: Permission denied", "QUARTERDECK_CODE_DIR"):
+        assert why in str(refused.value)
 
 
 def test_without_a_folder_for_temporary_files_there_is_one_less(

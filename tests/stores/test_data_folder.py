@@ -1,6 +1,7 @@
 """A process's own folder: one process at a time, and an identity that outlives restarts."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
-from quarterdeck.stores.data_folder import DataFolder
+from quarterdeck.stores.data_folder import DataFolder, who_compiles
 
 HOLD = """
 import sys
@@ -69,3 +70,20 @@ def test_an_identity_that_cannot_be_read_is_an_error_and_not_a_new_one(tmp_path:
     (tmp_path / "identity.json").write_text(content)
     with DataFolder(tmp_path) as folder, pytest.raises(QuarterdeckError, match="cannot be read"):
         folder.begin_incarnation(None, "anne")
+
+
+def test_a_process_says_that_it_compiles_until_it_announces_where_it_is(tmp_path: Path) -> None:
+    with DataFolder(tmp_path) as folder:
+        assert who_compiles(tmp_path) is None
+        folder.say_compiling()
+        assert who_compiles(tmp_path) == os.getpid()
+        folder.announce(http="http://127.0.0.1:1")
+        assert who_compiles(tmp_path) is None
+        folder.say_compiling()
+    assert who_compiles(tmp_path) is None
+
+
+def test_what_a_killed_process_said_of_compiling_is_forgotten_at_the_next_start(tmp_path: Path) -> None:
+    (tmp_path / "compiling.json").write_text('{"pid": 1}')
+    with DataFolder(tmp_path):
+        assert who_compiles(tmp_path) is None

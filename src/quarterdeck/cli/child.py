@@ -17,7 +17,7 @@ from typing import Final
 
 from quarterdeck.cli.handed_settings import OPTION, handed_over
 from quarterdeck.core.errors import ERROR_TABLE, ErrorCode, QuarterdeckError
-from quarterdeck.stores.data_folder import announced
+from quarterdeck.stores.data_folder import announced, who_compiles
 
 _TAIL_BYTES: Final = 64 * 1024
 # -P: a folder called quarterdeck, or a file json.py, in the current folder is not ours.
@@ -59,6 +59,8 @@ class Child:
     """Ends in a row that came early."""
     began_at: float = 0.0
     start_again_at: float = 0.0
+    told_compiling: bool = False
+    """Whether it was told of this start that it compiles."""
     addresses: Mapping[str, object] = field(default_factory=dict[str, object])
     """What it announced."""
     _log_begins: int = 0
@@ -96,6 +98,7 @@ class Child:
                 start_new_session=True,
             )
         self.addresses = {}
+        self.told_compiling = False
         self.starts += 1
         self.state = ChildState.STARTING
 
@@ -110,6 +113,10 @@ class Child:
             return False
         self.addresses = found
         return True
+
+    def is_compiling(self) -> bool:
+        """Whether its start takes longer, for a reason that it has told."""
+        return who_compiles(self.data_dir) == self.pid
 
     def last_lines(self) -> list[str]:
         """What it wrote last since it was started; nothing when that went to our own stderr."""

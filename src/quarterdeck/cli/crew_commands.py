@@ -35,7 +35,12 @@ def up(
         int | None, typer.Option(min=1, max=1000, help="How many.  [default: as many as cores, at least 2]")
     ] = None,
     data_dir: Annotated[
-        Path, typer.Option(help="Where all of them keep their files; one `up` at a time may have it.", file_okay=False)
+        Path,
+        typer.Option(
+            help="Where all of them keep their files; one `up` at a time may have it.",
+            file_okay=False,
+            callback=opt.whole,
+        ),
     ] = opt.DEFAULT_DATA_DIR,
     http_port: Annotated[
         int | None, typer.Option(help="Where people and programs ask; 0 takes any free one.  [default: 7070]")
@@ -111,7 +116,10 @@ def status(
 def token(
     url: opt.Url = opt.DEFAULT_URL,
     data_dir: Annotated[
-        Path | None, typer.Option(help="The folder of `up`, or of one process, instead of an address.", file_okay=False)
+        Path | None,
+        typer.Option(
+            help="The folder of `up`, or of one process, instead of an address.", file_okay=False, callback=opt.whole
+        ),
     ] = None,
 ) -> None:
     """Print the token of a crew of yours on this machine, for curl and other programs.
@@ -131,6 +139,44 @@ def token(
     from quarterdeck.cli.token import run  # noqa: PLC0415 - loaded when it is needed
 
     raise typer.Exit(exit_code_of(lambda: run(url, data_dir)))
+
+
+def warm(
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(
+            help="Keep it in this data folder and nowhere else, for the crew that will use the folder.  "
+            "[default: beside the installed package, or where a start would keep it]",
+            file_okay=False,
+            callback=opt.whole,
+        ),
+    ] = None,
+    lifeline: opt.Lifeline = None,
+) -> None:
+    """Compile ahead what the first start would compile: for images.
+
+    PromQL and log search run compiled code, made for the kind of processor it runs on. Without this the first start on
+    a machine makes it: one process compiles for half a minute or more, and the others wait. What is there already is
+    not compiled again. Processes take compiled code only from folders that nobody but root and their own user can
+    write: an image that compiles as root and runs as anybody is fine. A machine with another kind of processor compiles
+    anew.
+
+    Examples:
+
+      quarterdeck warm
+
+      quarterdeck warm --data-dir /var/lib/quarterdeck
+
+    \b
+      # Dockerfile
+      FROM python:3.12-slim
+      RUN pip install quarterdeck && quarterdeck warm
+      USER 65534
+      CMD ["quarterdeck", "up", "--data-dir", "/data"]
+    """
+    from quarterdeck.cli.warm import run  # noqa: PLC0415 - loaded when it is needed
+
+    raise typer.Exit(exit_code_of(lambda: run(data_dir, lifeline)))
 
 
 def coordinator(

@@ -53,6 +53,7 @@ app.command(short_help="Show how a PromQL query would be evaluated, or was.")(me
 app.command(short_help="Run a coordinator.")(crew_commands.coordinator)
 app.command(short_help="Run a worker.")(crew_commands.worker)
 app.command(short_help="Run a recruiter by itself.")(crew_commands.recruiter)
+app.command(short_help="Compile ahead what the first start would, for images.")(crew_commands.warm)
 app.command(short_help="Run random disasters, and check every promise.")(crew_commands.simulate)
 app.command(short_help="Print what makes a shell complete these commands.")(completion.completion)
 

@@ -7,13 +7,27 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from quarterdeck.paths import whole_path
+
+
+def whole(path: Path | None) -> Path | None:
+    """For folders and files: made whole at once, so that they mean the same in every process that gets them."""
+    try:
+        return None if path is None else whole_path(path)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
 DEFAULT_URL = "http://127.0.0.1:7070"
 DEFAULT_DATA_DIR = Path("quarterdeck-data")
 
 ConfigFile = Annotated[
-    Path | None, typer.Option("--config", help="A YAML file with settings; see docs/configuration.md.", dir_okay=False)
+    Path | None,
+    typer.Option("--config", help="A YAML file with settings; see docs/configuration.md.", dir_okay=False),
 ]
-DataDir = Annotated[Path | None, typer.Option(help="The process's own folder; one process at a time may have it.")]
+DataDir = Annotated[
+    Path | None, typer.Option(help="The process's own folder; one process at a time may have it.", callback=whole)
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
@@ -50,11 +64,14 @@ TokenFile = Annotated[
         help="A file with the crew's token; the environment variable QUARTERDECK_TOKEN does as well. That of a crew of "
         "yours on this machine is found without it.",
         dir_okay=False,
+        callback=whole,
     ),
 ]
 Authority = Annotated[
     Path | None,
-    typer.Option(help="For https: the certificate of the authority that signed the crew's.", dir_okay=False),
+    typer.Option(
+        help="For https: the certificate of the authority that signed the crew's.", dir_okay=False, callback=whole
+    ),
 ]
 Offline = Annotated[
     bool,

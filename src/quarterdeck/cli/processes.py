@@ -21,6 +21,7 @@ from quarterdeck.config import (
 
 if TYPE_CHECKING:
     from quarterdeck.crew.process.guard import Guard
+    from quarterdeck.stores.data_folder import DataFolder
 
 _Settings: TypeAlias = CoordinatorSettings | WorkerSettings | RecruiterSettings
 
@@ -33,6 +34,7 @@ def run_coordinator(config: Path | None, flags: Mapping[str, object], lifeline: 
     from quarterdeck.stores.data_folder import DataFolder  # noqa: PLC0415
 
     with DataFolder(settings.data_dir) as folder:
+        _find_compiled_code(folder)
         process = Coordinator(settings, folder, _guard(settings, folder.path, settings.control_host))
         code = run_process(process.run, lifeline)
     leave(code)
@@ -47,6 +49,7 @@ def run_worker(config: Path | None, flags: Mapping[str, object], lifeline: int |
     from quarterdeck.worker.process import Worker  # noqa: PLC0415
 
     with DataFolder(settings.data_dir) as folder:
+        _find_compiled_code(folder)
         listens = [] if settings.control_listen is None else [split_address(settings.control_listen)[0]]
         process = Worker(settings, folder, _guard(settings, folder.path, *listens))
         code = run_process(process.run, lifeline)
@@ -61,6 +64,7 @@ def run_recruiter(config: Path | None, flags: Mapping[str, object], lifeline: in
     from quarterdeck.stores.data_folder import DataFolder  # noqa: PLC0415
 
     with DataFolder(settings.data_dir) as folder:
+        _find_compiled_code(folder)
         process = Recruiter(settings, folder, _guard(settings, folder.path))
         code = run_process(process.run, lifeline)
     leave(code)
@@ -79,6 +83,17 @@ def _begin(settings: _Settings, role: str) -> None:
     configure(log_format, settings.log_level, role=role)
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # what its core says at `info` is no record, and for nobody
     configure_tracing(f"quarterdeck-{role}")
+
+
+def _find_compiled_code(folder: "DataFolder") -> None:
+    """Its place, before anything asks for it; and if there is none yet, whoever waits for the start is told that it
+    takes longer."""
+    from quarterdeck.cli.compiled_code import everything  # noqa: PLC0415 - see above
+    from quarterdeck.engines.code_folder import share_code_in  # noqa: PLC0415
+
+    share_code_in(folder.path)
+    if not everything().is_set():
+        folder.say_compiling()
 
 
 def _guard(settings: _Settings, folder: Path, *hosts: str) -> "Guard":

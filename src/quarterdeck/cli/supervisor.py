@@ -19,7 +19,8 @@ from quarterdeck.core.backoff import Backoff
 
 LOOK_S: Final = 0.05
 _START_LIMIT_S: Final = 90.0
-"""A start takes two seconds of processor time; on a small machine with many workers they wait for each other."""
+"""A start takes two seconds of processor time; on a small machine with many workers they wait for each other. While a
+child says that it compiles, the time does not run: that takes as long as it takes."""
 _STEADY_S: Final = 30.0
 """An end after this long is not the continuation of earlier ones."""
 _RESTARTS: Final = Backoff(base_s=0.2, cap_s=15.0)
@@ -106,6 +107,8 @@ class Supervisor:
                     self._ended(child, now)
                 case ChildState.STARTING if child.has_announced():
                     self._is_up(child)
+                case ChildState.STARTING if child.is_compiling():
+                    self._compiles(child, now)
                 case ChildState.STARTING if now - child.began_at > self._start_limit_s:
                     self._too_slow(child)
                 case ChildState.RESTING if now >= child.start_again_at:
@@ -174,6 +177,12 @@ class Supervisor:
         text = child.how_it_ended() if failed is None else f"did not start: {failed.why}"
         where = f"; its log is {child.log_file}" if early and child.log_file is not None else ""
         self._tell(child, f"{text}; next try in {rest_s:.1f} s{where}", failed.lines if failed else ())
+
+    def _compiles(self, child: Child, now: float) -> None:
+        child.began_at = now
+        if not child.told_compiling:
+            child.told_compiling = True
+            self._tell(child, "compiles what it needs on this machine, which may take some minutes")
 
     def _too_slow(self, child: Child) -> None:
         """It will be seen to have ended at the next look."""

@@ -13,6 +13,7 @@ from rich.markup import escape
 
 from quarterdeck.cli.child import Child, ChildFailedError
 from quarterdeck.cli.client import Access, Client
+from quarterdeck.cli.compiled_code import compile_first
 from quarterdeck.cli.crew_plan import COORDINATOR, CrewPlan, CrewRequest, dialled
 from quarterdeck.cli.documents import ask_crew
 from quarterdeck.cli.options import DEFAULT_URL
@@ -21,6 +22,7 @@ from quarterdeck.cli.supervisor import LOOK_S, ChildEvent, Supervisor
 from quarterdeck.cli.telling import counted
 from quarterdeck.config import CoordinatorSettings
 from quarterdeck.core.errors import ERROR_TABLE, ErrorCode, QuarterdeckError
+from quarterdeck.engines.code_folder import share_code_in
 from quarterdeck.http.listener import open_socket
 from quarterdeck.security.local_processes import LocalProcesses
 from quarterdeck.security.tokens import TOKEN_NAME, SharedToken
@@ -40,6 +42,9 @@ def run(request: CrewRequest, *, show_logs: bool) -> int:
             SharedToken.kept_in(token_file)
             plan = replace(plan, token_file=token_file)
         asyncio.run(_check_ports(plan.coordinator))
+        share_code_in(request.data_dir)
+        if not compile_first(console, stop):
+            return _EXIT_HURRIED
         crew = Crew(plan, console, stop, None if show_logs else request.data_dir / "logs")
         with crew.supervisor:
             return crew.live(folder)

@@ -19,6 +19,7 @@ from quarterdeck.config.values import (
     Count,
     Folder,
     Host,
+    Place,
     Port,
     Seconds,
     SecondsOrZero,
@@ -33,11 +34,11 @@ def _new_id() -> str:
 
 
 def _catalog(settings: Mapping[str, Any]) -> str:
-    return str(settings["data_dir"].absolute().parent / "lake" / "catalog.db")
+    return str(settings["data_dir"].parent / "lake" / "catalog.db")
 
 
 def _segments(settings: Mapping[str, Any]) -> str:
-    return str(settings["data_dir"].absolute().parent / "lake" / "segments")
+    return str(settings["data_dir"].parent / "lake" / "segments")
 
 
 class CoordinatorSettings(CrewSettings, SearchSettings):
@@ -115,7 +116,7 @@ class CoordinatorSettings(CrewSettings, SearchSettings):
     """The catalog: which segments there are. The path of an SQLite file, or `postgresql://user:password@host/name`.
     Coordinators that share it and `lake_url` give the same answers; on a slow one every query waits for a look at
     it."""
-    lake_url: Text = computed(_segments, "`lake/segments` beside `data_dir`")
+    lake_url: Place = computed(_segments, "`lake/segments` beside `data_dir`")
     """The folder or bucket with the segments of metrics, as workers see it too: a path, or `s3://bucket/folder`.
     Another one than imports were written to makes queries fail that need them."""
     orphan_grace_s: SecondsOrZero = 86400.0

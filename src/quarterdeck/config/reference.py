@@ -54,11 +54,12 @@ A setting comes from the first of these that has it:
 What no setting is called by is an error, wherever it stands, and so is a value that is not allowed; all mistakes are
 told at once, with where each came from. Names end with their unit: `_s` are seconds, as a number; `_bytes` are sizes,
 as a number or as a text such as `512MiB`, `10GiB` (powers of 1024) or `2TB` (powers of 1000). Relative paths begin
-where the process was started.
+where the process was started; `~` is the home, and `..` is taken out once, when settings are read.
 
 The token may also be in the environment variable `QUARTERDECK_TOKEN`, instead of a `token_file`.
 `QUARTERDECK_RUN_DIR` may name the folder in which processes and commands of one user find each other's tokens; without
-it that is `/tmp/quarterdeck-UID`.
+it that is `/tmp/quarterdeck-UID`. `QUARTERDECK_CODE_DIR` may name a folder for compiled code, for where neither beside
+the package nor in the user's cache anything can be written; without it that is `code` in the data folder.
 
 ```yaml
 {EXAMPLE}```

@@ -12,7 +12,7 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 
 from quarterdeck.config.conflicts import Conflict, ConflictError, at_most
 from quarterdeck.config.s3 import S3Settings
-from quarterdeck.config.values import Allowed, Bytes, Count, File, LogFormat, LogLevel, Seconds, Switch, Texts
+from quarterdeck.config.values import Allowed, Bytes, Count, File, LogFormat, LogLevel, Places, Seconds, Switch, Texts
 
 
 class ProcessSettings(BaseSettings):
@@ -59,7 +59,7 @@ class ProcessSettings(BaseSettings):
     """Web sites whose pages may use this server from a browser (CORS), each as `https://tools.example`. A star stands
     for a part of a name or for any port, as in `https://*.tools.example`, and alone for every site. Pages of all others
     are refused; a site on this list can do whatever its visitors may, and on loopback read what needs no token."""
-    source_roots: Texts = ()
+    source_roots: Places = ()
     """Folders and buckets below which callers may name files to scan or search. It binds all but the user who runs the
     process and asks over loopback without a proxy; a proxy is known by the headers it adds, such as `X-Forwarded-For`.
     Empty is the lake, for a coordinator, and nothing for others: a cluster that

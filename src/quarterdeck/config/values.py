@@ -14,6 +14,7 @@ from pydantic_settings import NoDecode
 
 from quarterdeck.config.addresses import parse_address, parse_host, parse_url
 from quarterdeck.config.sizes import parse_size
+from quarterdeck.paths import whole_location, whole_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,23 +43,31 @@ def _not_blank(value: str) -> str:
     return value.strip()
 
 
-def _expanded(path: Path) -> Path:
-    return path.expanduser()
-
-
 def _lower(value: object) -> object:
     return value.strip().lower() if isinstance(value, str) else value
 
 
 _NUMBER: Final = BeforeValidator(_number)
 _SIZE: Final = BeforeValidator(parse_size)
-_PATH: Final = AfterValidator(_expanded)
+_PATH: Final = AfterValidator(whole_path)
 
 Text = Annotated[str, AfterValidator(_not_blank), Allowed("text that is not empty (a number in a file in quotes)")]
 Texts = Annotated[
     tuple[Text, ...], NoDecode, BeforeValidator(items), Allowed("a list of words, or one text with commas")
 ]
 UrlWithPassword = Annotated[Text, Field(repr=False)]
+Place = Annotated[
+    str,
+    AfterValidator(_not_blank),
+    AfterValidator(whole_location),
+    Allowed("the path of a folder, or a URL such as s3://bucket/folder without `..`"),
+]
+Places = Annotated[
+    tuple[Place, ...],
+    NoDecode,
+    BeforeValidator(items),
+    Allowed("a list of folders and URLs such as s3://bucket/folder, or one text with commas"),
+]
 Port = Annotated[int, _NUMBER, Field(ge=0, le=65535), Allowed("a port from 0 to 65535, where 0 takes a free one")]
 Count = Annotated[int, _NUMBER, Field(ge=1), Allowed("a whole number from 1")]
 CountOrZero = Annotated[int, _NUMBER, Field(ge=0), Allowed("a whole number from 0")]

@@ -16,11 +16,12 @@ import os
 import secrets
 import stat
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
@@ -29,7 +30,14 @@ _STEP: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLL
 """A folder on the way need not be readable, where the system knows such a thing."""
 _MOST_LINKS: Final = 40  # as Linux has it
 _FILE_MODE: Final = 0o644  # as readable as the source is
+_CREW_MODE: Final = 0o755
+"""Of the crew's place: root may have compiled there for whoever runs the crew."""
+CODE_VARIABLE: Final = "QUARTERDECK_CODE_DIR"
+"""Names the crew's own place for compiled code, for a process and for those that it starts."""
 _TOLD: Final[set[tuple[Path, str]]] = set()
+_WRITTEN: Final[set[Path]] = set()
+_ONLY: Final[list[Path]] = []
+"""The one place for all code, when somebody has asked for it."""
 
 
 class DistrustedError(OSError):
@@ -41,6 +49,19 @@ class DistrustedError(OSError):
         self.remedy: Final = remedy
         self.alarming: Final = alarming
         """A group is often a person's own; another user never is."""
+
+
+class NoPlaceError(QuarterdeckError):
+    """Compiled code can be kept nowhere."""
+
+    def __init__(self, reasons: Sequence[str]) -> None:
+        super().__init__(
+            ErrorCode.INVALID_ARGUMENT,
+            "compiled code can be kept nowhere",
+            "; ".join(reasons),
+            f"give it a folder that this user alone can write: with --data-dir, or in {CODE_VARIABLE}",
+        )
+        self.args = (reasons,)  # from which copy and pickle make it anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +89,7 @@ class CodeFolder:
     def write(self, name: str, data: bytes) -> None:
         """Writes a file, all of it or nothing; raises `OSError` where that cannot be done, or would not be trusted."""
         with self._told(), self._opened(make=True) as folder:
+            _WRITTEN.add(self.path)
             part = f".{name}.{secrets.token_hex(8)}"
             descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=folder)
             try:
@@ -80,15 +102,30 @@ class CodeFolder:
                     os.unlink(part, dir_fd=folder)
                 raise
 
+    def check_writable(self) -> None:
+        """Raises `OSError` where nothing can be written, or would not be trusted."""
+        with self._opened(make=True) as folder:
+            if not os.access(".", os.W_OK | os.X_OK, dir_fd=folder):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
     @contextlib.contextmanager
-    def locked(self, name: str) -> Generator[None]:
-        """One process at a time is in the block; raises `OSError` as `write` does."""
+    def locked(self, name: str, on_wait: Callable[[int | None], None] = lambda _: None) -> Generator[None]:
+        """One process at a time is in the block; raises `OSError` as `write` does. Before it waits, `on_wait` gets the
+        process that is there, as far as that is known."""
         with contextlib.ExitStack() as stack:
             with self._told(), self._opened(make=True) as folder:
                 # Nobody else may open it: whoever can, can keep it locked.
                 descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600, dir_fd=folder)
                 stack.callback(os.close, descriptor)
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                holder = os.pread(descriptor, 20, 0)
+                on_wait(int(holder) if holder.isdigit() else None)
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            with contextlib.suppress(OSError):  # a full disk: nobody will know who waits for whom
+                os.ftruncate(descriptor, 0)
+                os.pwrite(descriptor, str(os.getpid()).encode(), 0)
             yield
 
     @contextlib.contextmanager
@@ -117,14 +154,67 @@ class CodeFolder:
 
 
 def code_folders(source: Path) -> Iterator[CodeFolder]:
-    """Where code compiled from a source may be, the best first. Beside it there is Python's own as well."""
-    yield CodeFolder(source.parent / "__pycache__", 0o755)
+    """Where code compiled from a source may be, that which most processes share first: beside the source, where there
+    is Python's own as well, in the user's cache, in the data folder of the crew, among temporary files."""
     part = part_for(source)
+    if _ONLY:
+        yield CodeFolder(_ONLY[0] / part, _CREW_MODE)
+        return
+    yield CodeFolder(source.parent / "__pycache__", 0o755)
     cache = _user_cache()
     if cache is not None:
         yield CodeFolder(cache / "quarterdeck" / part)
+    crew = os.environ.get(CODE_VARIABLE)
+    if crew:
+        yield CodeFolder(Path(crew).absolute() / part, _CREW_MODE)
     with contextlib.suppress(OSError):  # there is none that can be written
         yield CodeFolder(Path(tempfile.gettempdir()).absolute() / f"quarterdeck-{os.geteuid()}" / part)
+
+
+def share_code_in(data_dir: Path) -> None:
+    """Makes a part of a data folder the crew's place, for this process and those that it starts; one that was named
+    before stays."""
+    os.environ.setdefault(CODE_VARIABLE, str(code_dir(data_dir)))
+
+
+def code_dir(data_dir: Path) -> Path:
+    """The part of a data folder that is for compiled code."""
+    return data_dir.absolute() / "code"
+
+
+def keep_only_in(folder: Path) -> None:
+    """From now on this process has no other place for compiled code."""
+    _ONLY[:] = [folder]
+
+
+def folders_written() -> tuple[Path, ...]:
+    """Where this process has kept something."""
+    return tuple(sorted(_WRITTEN))
+
+
+def first_writable(folders: Iterable[CodeFolder]) -> CodeFolder:
+    """Where code would be kept; raises `NoPlaceError`."""
+    reasons: list[str] = []
+    for folder in folders:
+        try:
+            folder.check_writable()
+        except DistrustedError as error:
+            reasons.append(error.why)
+        except OSError as error:
+            reasons.append(f"{folder.path}: {error.strerror or error}")
+        else:
+            return folder
+    raise NoPlaceError(reasons)
+
+
+def tell_unkept() -> None:
+    """Once in a process: there is no place, and what was compiled goes when it ends."""
+    if (Path(), "unkept") not in _TOLD:
+        _TOLD.add((Path(), "unkept"))
+        _log.warning(
+            "compiled code is kept nowhere: every process compiles for itself, which takes a minute",
+            remedy=f"make the data folder writable for this user alone, or name a folder in {CODE_VARIABLE}",
+        )
 
 
 def part_for(source: Path) -> str:

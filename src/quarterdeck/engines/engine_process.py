@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.engines.code_folder import CODE_VARIABLE
 from quarterdeck.engines.engine_child import EXIT_NO_MEMORY
 from quarterdeck.engines.engine_died import EngineDiedError, how_it_ended
 from quarterdeck.engines.engine_host import NUMBER, ORDER, HostConfig, Order
@@ -32,7 +33,17 @@ from quarterdeck.engines.limits import no_memory
 _LOOK_S: Final = 0.05
 """How often the memory of an engine is looked at. In that time it can take some 200 MB."""
 _END_S: Final = 5.0
-_KEPT_OF_ENVIRONMENT: Final = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "TZ", "XDG_CACHE_HOME")
+_KEPT_OF_ENVIRONMENT: Final = (
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "LD_LIBRARY_PATH",
+    "PATH",
+    "TMPDIR",
+    "TZ",
+    "XDG_CACHE_HOME",
+    CODE_VARIABLE,
+)
 """Nothing of ours: no token, and no other secret. Some say where compiled code is kept."""
 
 

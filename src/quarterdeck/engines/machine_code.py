@@ -1,8 +1,8 @@
 """Python functions over addresses, compiled to machine code once on a machine, and then loaded without the compiler.
 
 The compiler takes seconds to import and a hundred megabytes, so it has a process of its own, which is this module as a
-program. Loading what it made takes neither. Compiled code is kept beside the source, or in the user's cache if that
-place cannot be written, and taken only from where nobody else can write: see `code_folder`. What it was made of and for
+program. Loading what it made takes neither. Where compiled code is kept, and that it is taken only from where nobody
+else can write, is the affair of `code_folder`. What it was made of and for
 which processor is in its name, so that no other is ever taken; its digest is in the file, so that a broken one is made
 again.
 """
@@ -23,7 +23,7 @@ from typing import Any, Final
 import llvmlite  # pyright: ignore[reportMissingTypeStubs] - it has none
 from llvmlite import binding  # pyright: ignore[reportMissingTypeStubs]
 
-from quarterdeck.engines.code_folder import CodeFolder, code_folders
+from quarterdeck.engines.code_folder import CodeFolder, code_folders, tell_unkept
 
 llvm: Final[Any] = binding
 _FORMAT: Final = b"1"
@@ -97,6 +97,7 @@ class MachineCode:
             with contextlib.suppress(OSError):
                 folder.write(self.file_name, hashlib.sha256(code).digest() + code)
                 return
+        tell_unkept()
 
     @contextlib.contextmanager
     def _turn(self) -> Generator[None]:

@@ -1,5 +1,6 @@
-"""All compiled code that a query may need, compiled or loaded before one comes: `warm_all`, or this as a program."""
+"""All kernels that a query may need, compiled or loaded before one comes: `warm_all`."""
 
+from quarterdeck.engines.first_compile import OnProgress, OnWait
 from quarterdeck.metrics.api import frames, numbers, rendering
 from quarterdeck.metrics.promql.kernels.warm import warm
 
@@ -7,10 +8,6 @@ _IMPORTED = (frames, numbers, rendering)
 """Their kernels are known to `warm` once they are imported."""
 
 
-def warm_all() -> None:
+def warm_all(on_progress: OnProgress | None = None, on_wait: OnWait | None = None) -> None:
     """See `warm`."""
-    warm()
-
-
-if __name__ == "__main__":
-    warm_all()
+    warm(on_progress, on_wait)

@@ -7,7 +7,7 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -19,6 +19,7 @@ from quarterdeck.stores.disk_full import is_full, no_room
 _LOCK = "lock"
 _IDENTITY = "identity.json"
 _ADDRESSES = "addresses.json"
+_COMPILING = "compiling.json"
 
 
 class DataFolder:
@@ -53,7 +54,7 @@ class DataFolder:
                 "stop that process, or give this one a folder of its own with --data-dir",
                 retryable=False,
             ) from None
-        (self.path / _ADDRESSES).unlink(missing_ok=True)  # of a process that was killed
+        self._forget()  # what a process said that was killed
         try:
             os.ftruncate(self._lock, 0)
             os.pwrite(self._lock, str(os.getpid()).encode(), 0)
@@ -65,7 +66,7 @@ class DataFolder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        (self.path / _ADDRESSES).unlink(missing_ok=True)
+        self._forget()
         self._unlock()
 
     def folder(self, name: str) -> Path:
@@ -77,10 +78,12 @@ class DataFolder:
 
     def announce(self, **addresses: str) -> None:
         """Writes down where the process can be reached, for whoever started it. Gone when the folder is given back."""
-        part = (self.path / _ADDRESSES).with_suffix(".part")
-        with self._room_told():
-            part.write_text(json.dumps({"pid": os.getpid(), **addresses}))
-            part.replace(self.path / _ADDRESSES)
+        self._say(_ADDRESSES, addresses)
+        (self.path / _COMPILING).unlink(missing_ok=True)
+
+    def say_compiling(self) -> None:
+        """Writes down that the start takes longer, because something has to be compiled first; until `announce`."""
+        self._say(_COMPILING, {})
 
     def begin_incarnation(self, name: str | None, otherwise: str) -> tuple[str, int]:
         """Who this process is and the number of this start, above any before: `name` if one is given, else as it was
@@ -112,6 +115,16 @@ class DataFolder:
             part.replace(file)
         return name or called, incarnation
 
+    def _say(self, name: str, what: Mapping[str, str]) -> None:
+        part = (self.path / name).with_suffix(".part")
+        with self._room_told():
+            part.write_text(json.dumps({"pid": os.getpid(), **what}))
+            part.replace(self.path / name)
+
+    def _forget(self) -> None:
+        for name in (_ADDRESSES, _COMPILING):
+            (self.path / name).unlink(missing_ok=True)
+
     @contextmanager
     def _room_told(self) -> Generator[None]:
         try:
@@ -135,7 +148,16 @@ class DataFolder:
 
 def announced(folder: Path) -> dict[str, object] | None:
     """What the process that has this folder announced; None while it has not."""
+    return _said(folder / _ADDRESSES)
+
+
+def who_compiles(folder: Path) -> object:
+    """The process that has this folder, while it says that it compiles; else None."""
+    return (_said(folder / _COMPILING) or {}).get("pid")
+
+
+def _said(file: Path) -> dict[str, object] | None:
     try:
-        return json.loads((folder / _ADDRESSES).read_text())
+        return json.loads(file.read_text())
     except FileNotFoundError:
         return None

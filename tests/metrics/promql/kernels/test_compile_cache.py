@@ -8,7 +8,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,10 +20,11 @@ from quarterdeck.engines import code_folder
 from quarterdeck.engines.code_folder import CodeFolder, part_for
 from quarterdeck.metrics.promql.kernels import compile as compiling
 
+WAIT_S = 60.0
 KERNEL = """
-from quarterdeck.metrics.promql.kernels.compile import part_of_kernel
+from quarterdeck.metrics.promql.kernels.compile import kernel
 
-@part_of_kernel
+@kernel
 def double(number):
     return number * 2
 """
@@ -89,6 +92,75 @@ def test_a_full_disk_does_not_keep_a_kernel_from_running(file: Path, monkeypatch
     cache: Any = cast("Any", compiling)._caching.IndexDataCacheFile
     monkeypatch.setattr(cache, "save", no_room)
     assert load(file)(21.0) == 42.0
+
+
+def test_numba_is_not_asked_for_a_place(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It finds none for a user without a home and without right to the package, and then refuses to compile."""
+
+    class NoPlace:
+        @classmethod
+        def from_function(cls, *_: object) -> None:
+            return None
+
+    impl = cast("Any", compiling)._caching.CacheImpl
+    monkeypatch.setattr(impl, "_locator_classes", [NoPlace])
+    first_began, second_began, first_done = threading.Event(), threading.Event(), threading.Event()
+    njit = cast("Any", compiling).numba.njit
+
+    def njit_meanwhile(*arguments: object, **named: object) -> object:
+        """The first waits until the second is in the middle, and the second until the first is done."""
+        if not first_began.is_set():
+            first_began.set()
+            assert second_began.wait(WAIT_S)
+        elif not second_began.is_set():
+            second_began.set()
+            assert first_done.wait(WAIT_S)
+        return njit(*arguments, **named)
+
+    monkeypatch.setattr(cast("Any", compiling).numba, "njit", njit_meanwhile)
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(load, file)
+        first.add_done_callback(lambda _: first_done.set())
+        assert first_began.wait(WAIT_S)
+        second = threads.submit(load, file)
+        assert first.result(WAIT_S)(21.0) == 42.0
+        assert second.result(WAIT_S)(21.0) == 42.0
+
+
+def test_where_nothing_can_be_kept_it_is_said_once(
+    file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(code_folder, "_TOLD", set[object]())
+
+    def may_not_write(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(CodeFolder, "write", may_not_write)
+    for _ in range(2):
+        compiled = load(file)
+        assert compiled(21.0) == 42.0
+        assert not was_loaded(compiled)
+    assert sum("kept nowhere" in record.getMessage() for record in caplog.records) == 1
+
+
+PARTS = """
+from quarterdeck.metrics.promql.kernels.compile import kernel, part_of_kernel
+
+@part_of_kernel
+def times(number, factor):
+    return number * factor
+
+@kernel
+def double(number):
+    return times(number, 2) + times(number, 3) - times(number, 3)
+"""
+
+
+def test_a_part_has_one_form_whatever_the_constants_it_is_called_with(file: Path) -> None:
+    file.write_text(PARTS)
+    double = load(file)
+    assert double(21) == 42
+    assert len(double.py_func.__globals__["times"].signatures) == 1
 
 
 # Files that somebody else could have written

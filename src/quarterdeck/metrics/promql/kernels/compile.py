@@ -1,19 +1,20 @@
 """`@kernel`: Python functions over arrays, compiled to machine code that lets go of the interpreter lock.
 
 The one place that knows numba, which has no types: everybody else sees the function as written. Compiled code is kept
-on disk beside the source, or in the user's cache if that place cannot be written, so that only the first process on a
-machine waits for the compiler. Numba keeps pickles, which run what is in them: they are taken only from where nobody
-else can write, see `engines.code_folder`.
+on disk, so that only the first process on a machine waits for the compiler. Numba keeps pickles, which run what is in
+them: they are taken only from where nobody else can write, see `engines.code_folder`.
 
 There is one compiled form of a kernel if it is always called with the same types, and then `warm` has made it before
 the first query. So: what a kernel reads has gone through `given`, what it writes is a new C-contiguous array, and
-numbers are of Python's int and float.
+numbers are of Python's int and float. What they call is compiled for types too, and never for single values: numba
+would compile it anew for each constant that it is called with.
 """
 
 import contextlib
 import hashlib
 import io
 import pickle
+import sys
 from collections.abc import Callable, Generator
 from pathlib import Path
 from types import FunctionType
@@ -24,36 +25,44 @@ import numpy as np
 from numba.core import caching  # pyright: ignore[reportMissingTypeStubs]
 from numpy.typing import NDArray
 
-from quarterdeck.engines.code_folder import CodeFolder, code_folders, part_for
+from quarterdeck.engines.code_folder import CodeFolder, code_folders, part_for, tell_unkept
 
 F = TypeVar("F", bound=Callable[..., Any])
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 _config: Final = cast("Any", numba).config
+_types: Final = cast("Any", numba).types
 _caching: Final = cast("Any", caching)
 _ENTRIES: Final[dict[str, Any]] = {}
 _WARMERS: Final[dict[str, Callable[[], None]]] = {}
+_LISTENERS: Final[list[Callable[[str, bool], None]]] = []
 _FUNCTIONS: Final[dict[int, FunctionType]] = {}
 """The Python function of each compiled one, by the id of the latter."""
 
 
 def kernel(function: F) -> F:
     """A kernel that Python calls. Some function marked with `warms` must call it."""
-    compiled = part_of_kernel(function)
+    compiled = _compiled(function, no_cfunc_wrapper=True)
     _ENTRIES[f"{function.__module__}.{function.__qualname__}"] = compiled
     return compiled
 
 
 def part_of_kernel(function: F) -> F:
-    """A function that only kernels call: compiled with them."""
-    before = _config.CACHE_LOCATOR_CLASSES
-    _config.CACHE_LOCATOR_CLASSES = f"{__name__}.{KernelSource.__name__}"
-    try:
-        # Division by zero gives what IEEE 754 says, as in Go; and no sum may be put in another order.
-        compiled = cast("Any", numba).njit(nogil=True, error_model="numpy", fastmath=False)(function)
-        compiled._cache = _Cache(function)  # noqa: SLF001 - what cache=True does, with a cache that forgives
-    finally:
-        _config.CACHE_LOCATOR_CLASSES = before
+    """A function that only kernels call: compiled with them, and without what Python needs to call it, which takes as
+    long to compile as many of these functions do."""
+    return _compiled(function, no_cfunc_wrapper=True, no_cpython_wrapper=True)
+
+
+def _compiled(function: F, **options: bool) -> F:
+    # Division by zero gives what IEEE 754 says, as in Go; and no sum may be put in another order.
+    compiled = cast("Any", numba).njit(nogil=True, error_model="numpy", fastmath=False, **options)(function)
+    call_template = compiled.get_call_template
+
+    def of_types(arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        return call_template(tuple(_types.unliteral(each) for each in arguments), named)
+
+    compiled.get_call_template = of_types
+    compiled._cache = _Cache(function)  # noqa: SLF001 - what cache=True does, with a cache that forgives
     _FUNCTIONS[id(compiled)] = cast("FunctionType", function)
     return cast("F", compiled)
 
@@ -62,6 +71,13 @@ def warms(function: Callable[[], None]) -> Callable[[], None]:
     """A function that calls kernels of its module once, with little data and as queries call them."""
     _WARMERS[f"{function.__module__}.{function.__qualname__}"] = function
     return function
+
+
+def on_made(tell: Callable[[str, bool], None]) -> Callable[[], None]:
+    """From now on `tell` gets the name of each kernel that is there now, and whether it had to be compiled; what is
+    given back ends that."""
+    _LISTENERS.append(tell)
+    return lambda: _LISTENERS.remove(tell)
 
 
 def warmers() -> tuple[Callable[[], None], ...]:
@@ -115,14 +131,9 @@ class KernelSource(_caching._CacheLocator):  # noqa: SLF001 - what numba asks ab
     """The source of one function. Numba alone looks only at the file of the kernel: a change in another would go
     unnoticed."""
 
-    def __init__(self, function: FunctionType, file: str) -> None:
+    def __init__(self, function: FunctionType) -> None:
         self._function = function
-        self._py_file = file
-
-    @classmethod
-    def from_function(cls, py_func: FunctionType, py_file: str) -> "KernelSource":
-        """Always: without a folder it is compiled and not kept."""
-        return cls(py_func, py_file)
+        self._py_file = function.__code__.co_filename
 
     @property
     def file(self) -> Path:
@@ -202,6 +213,7 @@ class _Files:
             with contextlib.suppress(OSError):
                 kept.save(key, data)
                 return
+        tell_unkept()
 
     def flush(self) -> None:
         for kept in self._kept:
@@ -213,19 +225,49 @@ def _flush(kept: _FilesInFolder) -> None:
         kept.flush()
 
 
+class _Impl(_caching.CompileResultCacheImpl):
+    """What numba knows of a function that it keeps. Numba would look for a place itself, and refuse to compile where it
+    finds none; what it can be told of places counts for a whole process, and for what else is compiled in it."""
+
+    def __init__(self, function: FunctionType) -> None:
+        # Without that of the parent, which looks for the place.
+        self._lineno = function.__code__.co_firstlineno
+        self._locator = KernelSource(function)
+        module = Path(function.__code__.co_filename).stem
+        self._filename_base = self.get_filename_base(  # pyright: ignore[reportUnknownMemberType] - numba has no types
+            f"{module}.{function.__qualname__}", getattr(sys, "abiflags", "")
+        )
+
+
 class _Cache(_caching.FunctionCache):
     """Numba's cache of one function, with files of ours."""
+
+    _impl_class = _Impl
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)  # pyright: ignore[reportUnknownMemberType] - numba has no types
         impl: Any = self._impl  # pyright: ignore[reportUnknownMemberType]
         stamp: str = self._cache_file._source_stamp  # noqa: SLF001 - numba has just made it
         self._cache_file: Any = _Files(impl.locator.file, impl.filename_base, stamp)
+        self._called = f"{function.__module__}.{function.__qualname__}"
 
     def load_overload(self, sig: object, target_context: object) -> object:
         """The compiled form for some types, or None if it has to be made."""
         try:
-            return super().load_overload(sig, target_context)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+            found = super().load_overload(sig, target_context)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
         except Exception:  # noqa: BLE001 - a file that can be read, and of which no code can be made
             self._cache_file.flush()
             return None
+        if found is not None:
+            self._tell(compiled=False)
+        return found  # pyright: ignore[reportUnknownVariableType]
+
+    def save_overload(self, sig: object, data: object) -> None:
+        """Keep a compiled form."""
+        super().save_overload(sig, data)  # pyright: ignore[reportUnknownMemberType]
+        self._tell(compiled=True)
+
+    def _tell(self, *, compiled: bool) -> None:
+        if self._called in _ENTRIES:
+            for tell in tuple(_LISTENERS):
+                tell(self._called, compiled)

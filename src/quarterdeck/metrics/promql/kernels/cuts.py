@@ -7,7 +7,7 @@ most functions over their samples do.
 import numpy as np
 
 from quarterdeck.metrics.promql.blocks import F64, I64, totals_before
-from quarterdeck.metrics.promql.kernels.compile import given, kernel, warms
+from quarterdeck.metrics.promql.kernels.compile import given, kernel, part_of_kernel, warms
 
 
 @kernel
@@ -41,15 +41,23 @@ def _bounds(timestamps: I64, lows: I64, highs: I64, first_ms: int, last_ms: int,
             out[edge, stretch] = low
 
 
+@part_of_kernel
+def _move(timestamps: I64, values: F64, low: int, high: int, times_out: I64, values_out: F64, at: int) -> int:
+    """Copy one stretch; the place after it.
+
+    One by one: to assign a slice, numba compiles the message for shapes that do not fit, which takes seconds.
+    """
+    for index in range(high - low):
+        times_out[at + index] = timestamps[low + index]
+        values_out[at + index] = values[low + index]
+    return at + high - low
+
+
 @kernel
 def _copy(timestamps: I64, values: F64, lows: I64, highs: I64, times_out: I64, values_out: F64) -> None:
     at = 0
     for stretch in range(lows.size):
-        low = lows[stretch]
-        length = highs[stretch] - low
-        times_out[at : at + length] = timestamps[low : low + length]
-        values_out[at : at + length] = values[low : low + length]
-        at += length
+        at = _move(timestamps, values, lows[stretch], highs[stretch], times_out, values_out, at)
 
 
 @kernel
@@ -65,11 +73,7 @@ def _pick(numbers: I64, lows: I64, highs: I64, out: I64) -> None:
 @kernel
 def _place(timestamps: I64, values: F64, lows: I64, highs: I64, places: I64, times_out: I64, values_out: F64) -> None:
     for stretch in range(lows.size):
-        low = lows[stretch]
-        length = highs[stretch] - low
-        at = places[stretch]
-        times_out[at : at + length] = timestamps[low : low + length]
-        values_out[at : at + length] = values[low : low + length]
+        _move(timestamps, values, lows[stretch], highs[stretch], times_out, values_out, places[stretch])
 
 
 @kernel

@@ -188,7 +188,8 @@ def ranks(
     highs = np.empty(steps, np.int64)
     phis = np.empty(steps, np.float64)
     if mode == QUANTILE:
-        phis[:] = parameters[0]
+        for step in range(steps):  # a slice of another would have seconds of numba's compiled with it
+            phis[step] = parameters[0, step]
     most = longest(offsets, low, high)
     numbers = np.empty(most, np.float64)
     spare = np.empty(most, np.float64)

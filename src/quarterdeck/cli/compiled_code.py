@@ -1,0 +1,70 @@
+"""Whether all that is compiled on a machine has been, and how `up` sees to it before it starts anything.
+
+It loads neither the compiler nor what it has made: that is the affair of a process that ends, `quarterdeck warm`.
+"""
+
+import os
+import signal
+import subprocess
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+import quarterdeck
+from quarterdeck.cli.child import QUARTERDECK
+from quarterdeck.cli.stop_requests import StopRequests
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.engines.code_folder import NoPlaceError, first_writable
+from quarterdeck.engines.first_compile import CompiledMark, python_sources
+
+_PACKAGE: Final = Path(quarterdeck.__file__).parent
+_LOOK_S: Final = 0.05
+
+
+def everything() -> CompiledMark:
+    """The mark that `quarterdeck warm` leaves."""
+    kernels = python_sources((_PACKAGE / "metrics" / "promql" / "kernels", _PACKAGE / "metrics" / "api"))
+    lines = python_sources((_PACKAGE / "recruiter" / "engine",))
+    return CompiledMark(_PACKAGE / "__init__.py", (*kernels, *lines))
+
+
+def compile_first(console: Console, stop: StopRequests) -> bool:
+    """Has all of it compiled if it was not yet, by a process that shows how far it is; False when somebody wanted to
+    stop meanwhile. Where nothing can be kept it is said, and each process will compile for itself."""
+    mark = everything()
+    if mark.is_set():
+        return True
+    try:
+        first_writable(mark.folders())
+    except NoPlaceError as error:
+        console.print(f"{error.what}, so each process compiles for itself, which takes a minute or more", markup=False)
+        console.print(f"  why: {error.why}\n  {error.next_step}", markup=False)
+        return True
+    with ExitStack() as stack:
+        ours, lifeline = os.pipe()
+        stack.callback(os.close, lifeline)
+        stack.callback(os.close, ours)
+        # In a session of its own: an interrupt from the keyboard is for us.
+        process = subprocess.Popen(
+            [*QUARTERDECK, "warm", "--lifeline", str(ours)],
+            stdin=subprocess.DEVNULL,
+            pass_fds=(ours,),
+            start_new_session=True,
+        )
+        while process.poll() is None:
+            if stop.once():
+                os.killpg(process.pid, signal.SIGTERM)
+                process.wait()
+                return False
+            time.sleep(_LOOK_S)
+    if process.returncode:
+        raise QuarterdeckError(
+            ErrorCode.INTERNAL,
+            "the crew was not started",
+            f"`quarterdeck warm`, which compiles what it needs, ended with exit code {process.returncode}",
+            "what it wrote is above; run it by itself to see it again",
+        )
+    return True
