@@ -8,7 +8,7 @@ import numpy as np
 from quarterdeck.metrics.promql import notes
 from quarterdeck.metrics.promql.blocks import F64, Bool, Objects
 from quarterdeck.metrics.promql.exec.node import Context
-from quarterdeck.metrics.promql.histograms.arithmetic import Outcome, add_histograms, subtract_histograms
+from quarterdeck.metrics.promql.histograms.arithmetic import add_histograms, subtract_histograms
 from quarterdeck.metrics.promql.histograms.hints import ResetHint
 from quarterdeck.metrics.promql.histograms.layout import MixedBuckets
 from quarterdeck.metrics.promql.histograms.native import NativeHistogram
@@ -39,7 +39,7 @@ def _scaled(op: BinaryOp, histogram: NativeHistogram, number: float) -> NativeHi
 
 
 def combine_cells(op: BinaryOp, lhs: Objects, rhs: Objects, where: Bool, context: Context, span: Span) -> Objects:
-    """The sum or difference of histograms; None where their buckets have nothing in common."""
+    """The sum or difference of histograms; None where there is none, of which a warning tells."""
     found: Objects = np.full(where.shape, None, object)
     found[where] = [_combined(op, one, other, context, span) for one, other in zip(lhs[where], rhs[where], strict=True)]
     return found
@@ -55,13 +55,11 @@ def _combined(
     except MixedBuckets:
         context.notes.warn(notes.incompatible_buckets(op), span)
         return None
-    _note(outcome, operation, context, span)
-    histogram = outcome.histogram.compact()
-    return histogram if adding else histogram.with_hint(ResetHint.GAUGE)
-
-
-def _note(outcome: Outcome, operation: str, context: Context, span: Span) -> None:
     if outcome.collided:
+        # To Prometheus this pair is an error, as buckets are that have nothing in common.
         context.notes.warn(notes.conflicting_resets(operation), span)
+        return None
     if outcome.reconciled:
         context.notes.inform(notes.reconciled_bounds(operation), span)
+    histogram = outcome.histogram.compact()
+    return histogram if adding else histogram.with_hint(ResetHint.GAUGE)
