@@ -18,8 +18,10 @@ def is_reset_after(current: NativeHistogram, previous: NativeHistogram) -> bool:
     if current.count < previous.count:
         return True
     if current.is_custom and previous.is_custom:
+        if current.custom_bounds == previous.custom_bounds:
+            return _is_smaller(current.positive, previous.positive)
         layout = common_layout(current, previous)
-        return _is_smaller(fit(current, layout).positive, fit(previous, layout).positive)
+        return _falls_short(fit(current, layout).positive, fit(previous, layout).positive)
     if current.is_custom or current.schema > previous.schema:
         return True
     return _exponential_reset(current, previous)
@@ -36,6 +38,14 @@ def _exponential_reset(current: NativeHistogram, previous: NativeHistogram) -> b
 
 
 def _is_smaller(current: Buckets, previous: Buckets) -> bool:
-    """Whether a bucket counts less than it did. One that is gone counts nothing."""
+    """Whether a bucket counts less than it did, or one that counted something is gone.
+
+    A count may be below zero, in a difference; that one is gone then as well."""
+    now = dict(current)
+    return any(now[index] < count if index in now else count != 0 for index, count in previous)
+
+
+def _falls_short(current: Buckets, previous: Buckets) -> bool:
+    """Whether there is less up to a bound than there was. Where there is no bucket there is nothing."""
     now = dict(current)
     return any(now.get(index, 0.0) < count for index, count in previous)
