@@ -168,3 +168,15 @@ def test_the_mean_of_nothing_is_not_a_number() -> None:
     assert math.isnan(mean(NativeHistogram()))
     assert mean(NativeHistogram(total=2.0)) == math.inf
     assert mean(POSITIVE) == 100 / 12
+
+
+def test_where_the_buckets_count_less_than_the_whole_the_end_of_the_last_one_is_the_quantile() -> None:
+    assert quantile(NativeHistogram(count=4, total=1, positive=((0, 1.0), (2, 0.0))), 0.5).value == 1.0
+    assert quantile(NativeHistogram(count=4, total=1, positive=((0, 1.0), (2, 0.0))), 0.3).value == 4.0
+    assert quantile(NativeHistogram(count=4, total=1), 0.5).value == 0.0
+    assert math.isnan(quantile(NativeHistogram(count=4, total=1), 0.0).value)
+
+
+def test_the_mean_over_a_zero_below_zero_has_the_other_sign() -> None:
+    assert mean(NativeHistogram(count=0.0, total=12.0)) == math.inf
+    assert mean(NativeHistogram(count=-0.0, total=12.0)) == -math.inf

@@ -120,7 +120,7 @@ class NativeHistogram:
         """All counts and the total divided. Division by zero leaves no buckets."""
         if number == 0:
             bare = replace(self, positive=(), negative=())
-            return bare.with_counts(lambda count: _divided_by_zero(count, number))
+            return bare.with_counts(lambda count: divided_by_zero(count, number))
         scaled = self.with_counts(lambda count: count / number)
         return scaled.with_hint(ResetHint.GAUGE) if number < 0 else scaled
 
@@ -133,8 +133,8 @@ class NativeHistogram:
         return replace(self, positive=without_empty(self.positive), negative=without_empty(self.negative))
 
 
-def _divided_by_zero(number: float, zero: float) -> float:
-    """As hardware divides."""
+def divided_by_zero(number: float, zero: float) -> float:
+    """As hardware divides: a zero may be negative."""
     if number == 0 or math.isnan(number):
         return math.nan
     return math.copysign(math.inf, number) * math.copysign(1.0, zero)

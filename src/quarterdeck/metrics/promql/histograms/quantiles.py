@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from quarterdeck.metrics.promql.histograms.bounds import Bucket
-from quarterdeck.metrics.promql.histograms.native import NativeHistogram
+from quarterdeck.metrics.promql.histograms.native import NativeHistogram, divided_by_zero
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,6 @@ def quantile(histogram: NativeHistogram, phi: float) -> Quantile:
     buckets = list(histogram.all_buckets())
     rank = (phi if upwards else 1 - phi) * histogram.count
     bucket, seen = _bucket_at(rank, buckets if upwards else reversed(buckets))
-    if bucket is None:
-        return Quantile(math.nan if has_nan else 0.0, has_nan)
     if histogram.is_custom:
         if bucket.lower == -math.inf and bucket.upper <= 0:
             return Quantile(bucket.upper)
@@ -51,7 +49,8 @@ def quantile(histogram: NativeHistogram, phi: float) -> Quantile:
     if seen < rank:
         return Quantile(math.nan if has_nan else bucket.upper, has_nan)
     within = rank - (seen - bucket.count) if upwards else seen - rank
-    return Quantile(_value_at(bucket, within / bucket.count, histogram.is_custom), has_nan)
+    share = within / bucket.count if bucket.count != 0 else divided_by_zero(within, bucket.count)
+    return Quantile(_value_at(bucket, share, histogram.is_custom), has_nan)
 
 
 def fraction(histogram: NativeHistogram, lower: float, upper: float) -> float:
@@ -71,16 +70,16 @@ def share_below(bucket: Bucket, value: float, is_linear: bool) -> float:
     return (at - near) / (far - near) if value > 0 else 1 - (at - far) / (near - far)
 
 
-def _bucket_at(rank: float, buckets: Iterable[Bucket]) -> tuple[Bucket | None, float]:
-    """The bucket with the observation of a rank, and how many there are up to its end."""
-    found: Bucket | None = None
+def _bucket_at(rank: float, buckets: Iterable[Bucket]) -> tuple[Bucket, float]:
+    """The bucket with the observation of a rank, and how many there are up to its end.
+
+    Where there are fewer than that, it is the last bucket, also an empty one; without buckets, one at zero.
+    """
+    found = Bucket(0.0, 0.0, 0.0, True, True)
     seen = 0.0
-    for bucket in buckets:
-        if bucket.count == 0:
-            continue
-        found = bucket
-        seen += bucket.count
-        if seen >= rank:
+    for found in buckets:
+        seen += found.count
+        if found.count != 0 and seen >= rank:
             break
     return found, seen
 

@@ -3,17 +3,13 @@
 import math
 
 from quarterdeck.metrics.promql.histograms.bounds import Bucket
-from quarterdeck.metrics.promql.histograms.native import NativeHistogram
+from quarterdeck.metrics.promql.histograms.native import NativeHistogram, divided_by_zero
 
 
 def mean(histogram: NativeHistogram) -> float:
     """The average observation."""
     if histogram.count == 0:
-        return (
-            math.nan
-            if histogram.total == 0 or math.isnan(histogram.total)
-            else math.copysign(math.inf, histogram.total)
-        )
+        return divided_by_zero(histogram.total, histogram.count)
     return histogram.total / histogram.count
 
 
