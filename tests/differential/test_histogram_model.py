@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from quarterdeck.metrics.promql.engine import Engine
@@ -23,7 +23,11 @@ from tests.differential.histogram_model.known import is_known
 from tests.differential.histogram_model.oracle import ModelOracle, world_of
 from tests.differential.histogram_model.samples import Times
 
-OWN = sorted(files.OWN_FOLDER.glob("native_*"))
+SCRIPTS = [
+    files.folder() / "native_histograms.test",
+    files.folder() / "extended_vectors.test",
+    *sorted(files.OWN_FOLDER.glob("native_*")),
+]
 SEEDS = st.integers(0, 9_999)
 SLOW: Final = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 
@@ -43,11 +47,19 @@ def check(engine: Engine, seed: int, query: Vector) -> None:
         expected = modelled(query, asking)
         came = asked(engine, shards, str(query), asking)
         found = difference(expected, came)
-        if found is not None and not is_known(query, found):
-            raise AssertionError(f"world {seed}, {len(shards)} shards, {asking.times}\n{query}\n{found}")
+        report = f"{len(shards)} shards\n{found}"
+        if found is not None and not is_known(query, report):
+            raise AssertionError(f"world {seed}, {asking.times}\n{query}\n{report}")
 
 
-@settings(deadline=None, max_examples=300, derandomize=True, database=None, suppress_health_check=SLOW)
+@settings(
+    deadline=None,
+    max_examples=250,
+    derandomize=True,
+    database=None,
+    suppress_health_check=SLOW,
+    phases=(Phase.explicit, Phase.generate),  # making a failure smaller takes minutes: `make soak` does it
+)
 @given(SEEDS, vectors())
 def test_the_product_answers_as_the_model_does(engine: Engine, seed: int, query: Vector) -> None:
     check(engine, seed, query)
@@ -60,7 +72,7 @@ def test_the_product_answers_as_the_model_does_for_a_long_time(engine: Engine, s
     check(engine, seed, query)
 
 
-@pytest.mark.parametrize("path", [files.folder() / "native_histograms.test", *OWN], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 def test_the_model_passes_the_scripts_over_native_histograms(path: Path) -> None:
     if not path.is_file():
         pytest.skip(f"{path} is not there: set {files.VARIABLE} to the folder of Prometheus' test scripts")
@@ -76,7 +88,7 @@ def test_the_model_passes_the_scripts_over_native_histograms(path: Path) -> None
             verdicts[outcome.verdict] += 1
             failed += [outcome.why] if outcome.verdict is Verdict.FAILED else []
     assert not failed, "\n\n".join(failed[:10])
-    assert verdicts[Verdict.PASSED] > len(script.evals) * 0.9, "the model has nothing to say of too many evals"
+    assert verdicts[Verdict.PASSED] > len(script.evals) * 0.8, "the model has nothing to say of too many evals"
 
 
 def _without_places(command: Eval) -> Eval:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from tests.differential.histogram_model.extended import over_extended
 from tests.differential.histogram_model.groups import aggregated
 from tests.differential.histogram_model.histogram import GAUGE, UNKNOWN, Histogram, over, short
 from tests.differential.histogram_model.operators import Matching, Refused, combined, with_number
@@ -69,9 +70,12 @@ class RangeOf:
 
     select: Select
     range_ms: int
+    extension: str = ""
+    """`anchored` or `smoothed`: samples around it count too."""
 
     def __str__(self) -> str:
-        return f"{self.select.series()}[{self.range_ms}ms]{self.select.when()}"
+        extension = f" {self.extension}" if self.extension else ""
+        return f"{self.select.series()}[{self.range_ms}ms]{extension}{self.select.when()}"
 
     def end(self, at_ms: int) -> int:
         """Where the stretch of a step ends."""
@@ -79,11 +83,13 @@ class RangeOf:
 
     def series(self, at_ms: int, evaluation: Evaluation) -> Iterator[tuple[Row, list[Point]]]:
         """Each series with its samples."""
+        before_ms = self.range_ms + (evaluation.world.lookback_ms if self.extension else 0)
+        after_ms = evaluation.world.lookback_ms if self.extension == "smoothed" else 0
         last_ms = self.end(at_ms)
-        begins_ms = self.end(evaluation.world.times.start_ms) - self.range_ms + 1
+        begins_ms = self.end(evaluation.world.times.start_ms) - before_ms + 1
         for labels, points in evaluation.world.matching(self.select.wanted):
             read = tuple(point for point in points if point.value is not None)
-            there = evaluation.among(read, last_ms - self.range_ms + 1, last_ms, begins_ms)
+            there = evaluation.among(read, last_ms - before_ms + 1, last_ms + after_ms, begins_ms)
             yield Row(labels, 0.0, at_ms), there
 
 
@@ -145,7 +151,11 @@ class OverTime:
             window = Window(points, end_ms - self.window.range_ms, end_ms, row.metric, parameters, at_ms)
             if self.function == "quantile_over_time" and window.floats:
                 _check_quantile(self.before[0], evaluation)
-            value = over_window(self.function, window, evaluation.notes)
+            extension = self.window.extension if isinstance(self.window, RangeOf) else ""
+            if extension:
+                value = over_extended(self.function, window, extension == "smoothed", evaluation.notes)
+            else:
+                value = over_window(self.function, window, evaluation.notes)
             if value is not None:
                 found.append(row.with_value(value, nameless=self.function not in KEEPING_NAMES))
         return found

@@ -24,6 +24,7 @@ from tests.differential.histogram_model.expressions import (
     Vector,
     WithNumber,
 )
+from tests.differential.histogram_model.extended import ANCHORED, RATES
 from tests.differential.histogram_model.groups import PLAIN
 from tests.differential.histogram_model.operators import ARITHMETIC, COMPARISONS, SETS, TRIMS, Matching
 from tests.differential.histogram_model.samples import NAME, Wanted
@@ -111,6 +112,9 @@ def _over_time(draw: st.DrawFn, depth: int) -> OverTime:
         window = Subquery(
             draw(inner), draw(st.sampled_from(RANGES_MS)), draw(steps), draw(st.sampled_from((0, 45_000)))
         )
+    if function in ANCHORED and draw(st.integers(0, 3)) == 0:
+        extension = draw(st.sampled_from(("anchored", "smoothed") if function in RATES else ("anchored",)))
+        window = RangeOf(Select(draw(metrics)), draw(st.sampled_from(RANGES_MS)), extension)
     match function:
         case "quantile_over_time":
             return OverTime(function, window, before=(draw(st.sampled_from(QUANTILES)),))

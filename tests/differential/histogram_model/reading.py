@@ -19,6 +19,7 @@ from tests.differential.histogram_model.expressions import (
     Vector,
     WithNumber,
 )
+from tests.differential.histogram_model.extended import ANCHORED, RATES
 from tests.differential.histogram_model.groups import PLAIN, WITH_NUMBER
 from tests.differential.histogram_model.operators import Matching
 from tests.differential.histogram_model.samples import Wanted
@@ -41,7 +42,7 @@ def vector(expr: ast.Expr) -> Vector:
             return vector(inner)
         case ast.Unary(negative=negative, expr=inner):
             return Negated(vector(inner)) if negative else vector(inner)
-        case ast.VectorSelector():
+        case ast.VectorSelector(extension=None):
             return _select(expr)
         case ast.Binary():
             return _binary(expr)
@@ -54,8 +55,8 @@ def vector(expr: ast.Expr) -> Vector:
 
 
 def _select(expr: ast.VectorSelector) -> Select:
-    if isinstance(expr.at, ast.AtAnchor) or expr.extension is not None or expr.offset_expr is not None:
-        raise NotModelled("a selector with @ start(), anchored or a reckoned offset")
+    if isinstance(expr.at, ast.AtAnchor) or expr.offset_expr is not None:
+        raise NotModelled("a selector with @ start() or a reckoned offset")
     wanted = tuple(
         Wanted(
             matcher.name,
@@ -123,7 +124,12 @@ def _call(function: str, args: list[ast.Expr]) -> Vector:
         return Shares(function, operand, _numbers(args))
     if function in {*FUNCTIONS, "absent_over_time"}:
         place = next(at for at, arg in enumerate(args) if isinstance(arg, ast.MatrixSelector | ast.Subquery))
-        return OverTime(function, _window(args[place]), _numbers(args[:place]), _numbers(args[place + 1 :]))
+        window = _window(args[place])
+        if isinstance(window, RangeOf) and window.extension and function not in ANCHORED:
+            raise NotModelled("an extended range where it is refused")
+        if isinstance(window, RangeOf) and window.extension == "smoothed" and function not in RATES:
+            raise NotModelled("a smoothed range where it is refused")
+        return OverTime(function, window, _numbers(args[:place]), _numbers(args[place + 1 :]))
     if function in {*OF_HISTOGRAMS, *OF_FLOATS, *OTHER_MAPS, *CLAMPS} and args:
         return Mapped(function, vector(args[0]), _numbers(args[1:]))
     raise NotModelled(function)
@@ -132,7 +138,8 @@ def _call(function: str, args: list[ast.Expr]) -> Vector:
 def _window(expr: ast.Expr) -> RangeOf | Subquery:
     match expr:
         case ast.MatrixSelector(selector=selector, range_ms=range_ms, range_expr=None):
-            return RangeOf(_select(selector), range_ms)
+            extension = "" if selector.extension is None else selector.extension.value
+            return RangeOf(_select(selector), range_ms, extension)
         case ast.Subquery(at=None, range_expr=None, step_expr=None, offset_expr=None):
             step_ms = DEFAULT_STEP_MS if expr.step_ms is None else expr.step_ms
             return Subquery(vector(expr.expr), expr.range_ms, step_ms, expr.offset_ms)

@@ -154,6 +154,8 @@ def _trend(function: str, window: Window, times: list[int], values: list[float])
             before, level = level, smoothing * value + (1 - smoothing) * (level + trend)
         return level
     if len(set(values)) == 1:
+        if math.isinf(values[0]):
+            return math.nan
         return 0.0 if function == "deriv" else values[0]
     at = [(time - window.asked_ms) / 1000 for time in times]
     mean, height = sum(at) / len(at), sum(values) / len(values)
@@ -233,7 +235,7 @@ def _change(window: Window, is_counter: bool, notes: Notes) -> Histogram | None:
     result = outcome.histogram
     if not is_counter and {members[0].hint, last.hint} != {GAUGE}:
         own.warn(NOT_A_GAUGE.format(window.metric))
-    for before, after in pairwise([first, *members[1:]] if is_counter else []):
+    for before, after in pairwise(members[1:] if is_counter else []):
         if is_reset(after, before):
             outcome = plus(result, before)
             if outcome.reconciled:
