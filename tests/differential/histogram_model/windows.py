@@ -138,6 +138,8 @@ def _of_floats(function: str, window: Window) -> float | None:
         case "quantile_over_time":
             return quantile(window.parameters[0], list(values))
         case "mad_over_time":
+            if any(map(math.isnan, values)):
+                return math.nan
             middle = quantile(0.5, list(values))
             return quantile(0.5, [abs(value - middle) for value in values])
         case _:
