@@ -1,6 +1,7 @@
 """A native histogram as the scripts write it: `{{schema:0 sum:5 count:4 buckets:[1 2 1]}}`.
 
-A series may grow by one. A script that says nothing of the counter reset hint does not expect any.
+A series may grow by one. A script that says nothing of the counter reset hint does not expect any; of a series that
+grows, what it grows by says it.
 """
 
 import math
@@ -82,9 +83,10 @@ def from_classic(buckets: Iterable[tuple[float, float]], count: float | None, to
     counts = tuple(seen - before for before, seen in zip([0.0, *upto[:-1]], upto, strict=True))
     if min(counts) < 0:
         raise ValueError(f"the buckets of a classic histogram must not fall: they are {upto}")
-    return HistogramText(
-        NativeHistogram(CUSTOM, count=count, total=total or 0.0, positive=run_of(0, counts), custom_bounds=bounds)
+    histogram = NativeHistogram(
+        CUSTOM, count=count, total=total or 0.0, positive=run_of(0, counts), custom_bounds=bounds
     )
+    return HistogramText(histogram.compact())
 
 
 def _made(numbers: dict[str, float], lists: dict[str, tuple[float, ...]], hint: ResetHint) -> NativeHistogram:

@@ -6,6 +6,7 @@ not know lines, files or commands.
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from enum import Enum
 from typing import Final, TypeAlias
 
@@ -204,16 +205,18 @@ def _points(line: str, position: int) -> Iterator[Point]:
 
 
 def _expanded(found: re.Match[str]) -> Iterator[Point]:
-    times = int(found["times"] or 0)
     if found["base"] == "_":
-        yield from [Mark.OMITTED] * (times or 1)
+        yield from [Mark.OMITTED] * int(found["times"] or 1)
         return
     point = _point(found["base"])
+    step = _point(found["step"]) if found["step"] else None
+    if isinstance(point, HistogramText) and isinstance(step, HistogramText):
+        point = replace(point, has_hint=step.has_hint)
     yield point
     # Growing by adding, not by multiplying, as the numbers in the scripts were made.
-    for _ in range(times):
-        if found["step"]:
-            point = _grown(point, _point(found["step"]), -1 if found["sign"] == "-" else 1)
+    for _ in range(int(found["times"] or 0)):
+        if step is not None:
+            point = _grown(point, step, -1 if found["sign"] == "-" else 1)
         yield point
 
 

@@ -133,7 +133,23 @@ def test_histograms_are_read_and_grow() -> None:
     assert first.histogram == NativeHistogram(count=4.0, total=5.0, positive=run_of(0, (1.0, 2.0, 1.0)))
     assert second.histogram == NativeHistogram(count=7.0, total=6.0, positive=run_of(0, (1.0, 2.0, 2.0, 2.0)))
     assert second.histogram.hint is ResetHint.GAUGE
-    assert second.has_hint
+    assert not second.has_hint
+
+
+def test_what_a_histogram_grows_by_says_whether_its_hint_is_expected() -> None:
+    _, named = notation.series("h {{count:1}}+{{count:1 counter_reset_hint:unknown}}x1")
+    _, unnamed = notation.series("h {{count:1 counter_reset_hint:gauge}}-{{count:1}}x1")
+    assert [point.has_hint for point in (*named, *unnamed) if isinstance(point, HistogramText)] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+def test_a_native_histogram_made_of_a_classic_one_has_no_empty_buckets() -> None:
+    made = from_classic([(1.0, 2.0), (2.0, 2.0), (math.inf, 5.0)], None, 1.0)
+    assert made.histogram.positive == ((0, 2.0), (2, 3.0))
 
 
 def test_all_fields_of_a_histogram_are_read() -> None:

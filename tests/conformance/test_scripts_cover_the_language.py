@@ -40,14 +40,6 @@ Feature: TypeAlias = tuple[str, ...]
 FUNCTIONS_LEFT_OUT: Final = {
     "integral": "experimental, and not supported yet",
 }
-FUNCTIONS_OF_NATIVE_HISTOGRAMS: Final = frozenset(
-    {"histogram_avg", "histogram_count", "histogram_stddev", "histogram_stdvar", "histogram_sum"}
-)
-"""The scripts say no more of these than that floats have none of it."""
-OPERATORS_LEFT_OUT: Final = {
-    BinaryOp.TRIM_LOWER: "trims native histograms, which are not supported yet",
-    BinaryOp.TRIM_UPPER: "trims native histograms, which are not supported yet",
-}
 
 TIMED: Final = ("instant vector", "range vector", "subquery")
 """What may have an offset and an `@`."""
@@ -152,7 +144,7 @@ def _labels(matching: VectorMatching) -> str:
 def wanted() -> Iterator[Feature]:
     """Everything that the scripts must exercise."""
     for name, function in FUNCTIONS.items():
-        if name in FUNCTIONS_LEFT_OUT or name in FUNCTIONS_OF_NATIVE_HISTOGRAMS:
+        if name in FUNCTIONS_LEFT_OUT:
             continue
         yield "function", name
         if function.variadic:
@@ -162,8 +154,6 @@ def wanted() -> Iterator[Feature]:
     for aggregation in AggregateOp:
         yield from (("aggregation", aggregation, how) for how in ("all", "by", "without"))
     for op in BinaryOp:
-        if op in OPERATORS_LEFT_OUT:
-            continue
         yield "operator", op, "between vectors"
         if op.is_set:
             yield from (

@@ -86,6 +86,7 @@ CrewFolder = Annotated[
         help="The folder of a crew, instead of asking one: catalog and segments are below it.",
         file_okay=False,
         show_default=False,
+        callback=whole,
     ),
 ]
 

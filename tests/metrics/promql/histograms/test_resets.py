@@ -124,3 +124,9 @@ def test_a_counter_with_custom_bounds_that_grew_has_not_started_over(
 ) -> None:
     after = add_histograms(before, more).histogram.with_hint(ResetHint.UNKNOWN)
     assert not is_reset_after(after, before)
+
+
+def test_a_bucket_that_counted_less_than_nothing_and_is_gone_is_a_reset() -> None:
+    difference = NativeHistogram(count=1, positive=((0, 2.0), (1, -1.0)))
+    assert is_reset_after(replace(difference, count=2, positive=((0, 2.0),)), difference)
+    assert not is_reset_after(difference, replace(difference, positive=((0, 2.0), (1, -2.0))))

@@ -258,3 +258,15 @@ def test_a_trim_leaves_buckets_alone_that_count_nothing_or_less() -> None:
     trimmed = trim_above(owing, 1.0)
     assert (trimmed.zero_count, trimmed.count, trimmed.positive) == (-2.0, 0.0, ())
     assert math.isnan(trim_above(NativeHistogram(0, 0.5, math.nan, 1.0, 1.0, ((1, 1.0),)), 1.0).zero_count)
+
+
+def test_where_the_buckets_count_less_than_the_whole_the_end_of_the_last_one_is_the_quantile() -> None:
+    assert quantile(NativeHistogram(count=4, total=1, positive=((0, 1.0), (2, 0.0))), 0.5).value == 1.0
+    assert quantile(NativeHistogram(count=4, total=1, positive=((0, 1.0), (2, 0.0))), 0.3).value == 4.0
+    assert quantile(NativeHistogram(count=4, total=1), 0.5).value == 0.0
+    assert math.isnan(quantile(NativeHistogram(count=4, total=1), 0.0).value)
+
+
+def test_the_mean_over_a_zero_below_zero_has_the_other_sign() -> None:
+    assert mean(NativeHistogram(count=0.0, total=12.0)) == math.inf
+    assert mean(NativeHistogram(count=-0.0, total=12.0)) == -math.inf

@@ -11,6 +11,7 @@ from quarterdeck.metrics.promql.plan.explain import selector
 from quarterdeck.metrics.promql.plan.leaves import BaseExpr, Merge, canonical
 from quarterdeck.metrics.promql.plan.lower import QueryTimes, labels_of_absent, lower
 from quarterdeck.metrics.promql.plan.pipeline import QueryPlan, plan_query
+from quarterdeck.metrics.promql.plan.rules.find_resets import find_resets
 from quarterdeck.metrics.promql.syntax.ast import Call
 from quarterdeck.metrics.promql.syntax.parser import parse
 
@@ -249,3 +250,37 @@ def test_scalars_cannot_be_trimmed_which_is_told_after_all_that_is_wrong_in_the_
     with pytest.raises(ParseError, match="non-empty matcher"):
         plan("(1 </ 2) + {}")
     plan("1 </ foo")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("histogram_count(sum(m))", True),
+        ("histogram_sum(rate(m[5m]) * 2)", True),
+        ("histogram_avg(m) + sum(m)", None),
+        ("histogram_stddev(m)", False),
+        ("histogram_count(m </ 5)", False),
+        ("histogram_count(m >/ on () n)", False),
+        ("histogram_count(m * on () histogram_stdvar(n))", None),
+        ("histogram_quantile(0.5, histogram_count(m))", False),
+        ("histogram_count(sum_over_time(m[5m:1m]))", False),
+        ("sum_over_time(histogram_count(m)[5m:1m])", False),
+    ],
+)
+def test_histograms_come_without_buckets_where_nobody_needs_them(text: str, found: bool | None) -> None:
+    times = QueryTimes(0, HOUR_MS, 60_000, 60_000)
+    asked = [part.finds_resets for part in selectors(find_resets(lower(parse(text), text, times)))]
+    assert set(asked) == ({True, False} if found is None else {found})
+
+
+def selectors(node: pn.Plan) -> list[pn.Select | pn.SelectRange]:
+    if isinstance(node, pn.Select | pn.SelectRange):
+        return [node]
+    found: list[pn.Select | pn.SelectRange] = []
+
+    def look(child: pn.Plan) -> pn.Plan:
+        found.extend(selectors(child))
+        return child
+
+    pn.map_children(node, look)
+    return found

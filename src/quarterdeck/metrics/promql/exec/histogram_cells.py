@@ -57,6 +57,7 @@ def _combined(
         context.notes.warn(notes.incompatible_buckets(op), span)
         return None
     if outcome.collided:
+        # To Prometheus this pair is an error, as buckets are that have nothing in common.
         context.notes.warn(notes.conflicting_resets(operation), span)
         return None
     if outcome.reconciled:

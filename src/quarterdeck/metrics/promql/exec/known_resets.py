@@ -1,4 +1,7 @@
-"""Histograms that do not say whether their counter started over, told by the sample before them.
+"""Histograms of which only counts and sums are asked: without buckets, and with what can be told of counter resets.
+
+Prometheus reads them so, and there is nothing to say of bounds that do not fit. Whether a counter started over is told
+by the histogram before, whole, even if floats or the end of the series lie between.
 
 A Python call for each histogram; a block of floats never comes here.
 """
@@ -14,16 +17,22 @@ from quarterdeck.metrics.promql.histograms.resets import is_reset_after
 
 
 def with_known_resets(block: SeriesBlock, histograms: Objects) -> SeriesBlock:
-    """The samples with the hints that can be found; the first one of a series stays as it is."""
-    follows = np.zeros(len(histograms), np.bool_)
-    is_histogram = are_histograms(histograms)
-    follows[1:] = is_histogram[1:] & is_histogram[:-1]
-    starts = block.offsets[:-1]
-    follows[starts[starts < len(follows)]] = False
+    """The samples with the hints that can be found; the first histogram of a series keeps its own."""
     found = histograms.copy()
-    for index in np.flatnonzero(follows).tolist():
-        histogram: NativeHistogram = histograms[index]
-        if histogram.hint is ResetHint.UNKNOWN:
-            is_reset = is_reset_after(histogram, histograms[index - 1])
-            found[index] = histogram.with_hint(ResetHint.RESET if is_reset else ResetHint.NOT_RESET)
+    places = np.flatnonzero(are_histograms(histograms))
+    rows = np.searchsorted(block.offsets, places, "right")
+    before: NativeHistogram | None = None
+    row_before = -1
+    for place, row in zip(places.tolist(), rows.tolist(), strict=True):
+        histogram: NativeHistogram = histograms[place]
+        hint = histogram.hint
+        if hint is ResetHint.UNKNOWN and before is not None and row == row_before:
+            hint = ResetHint.RESET if is_reset_after(histogram, before) else ResetHint.NOT_RESET
+        found[place] = _bare(histogram, hint)
+        before, row_before = histogram, row
     return replace(block, histograms=found)
+
+
+def _bare(histogram: NativeHistogram, hint: ResetHint) -> NativeHistogram:
+    """How many observations there were and what they add up to."""
+    return NativeHistogram(histogram.schema, count=histogram.count, total=histogram.total, hint=hint)

@@ -6,7 +6,7 @@ from operator import add, sub
 
 from quarterdeck.metrics.promql.histograms.buckets import paired
 from quarterdeck.metrics.promql.histograms.hints import combined_hint, hints_collide
-from quarterdeck.metrics.promql.histograms.layout import Layout, common_layout, fit, right_side
+from quarterdeck.metrics.promql.histograms.layout import Layout, common_layout, fit
 from quarterdeck.metrics.promql.histograms.native import NativeHistogram
 
 
@@ -34,7 +34,7 @@ def subtract_histograms(one: NativeHistogram, other: NativeHistogram) -> Outcome
 def _combine(one: NativeHistogram, other: NativeHistogram, operation: Callable[[float, float], float]) -> Outcome:
     layout = common_layout(one, other)
     return Outcome(
-        put_together(fit(one, layout), right_side(other, layout), layout, operation),
+        put_together(fit(one, layout), fit(other, layout), layout, operation),
         hints_collide(one.hint, other.hint),
         one.is_custom and one.custom_bounds != other.custom_bounds,
     )

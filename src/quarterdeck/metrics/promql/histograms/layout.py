@@ -57,26 +57,6 @@ def fit(histogram: NativeHistogram, layout: Layout) -> NativeHistogram:
     return reduce_schema(widen_zero(histogram, layout.zero_threshold), layout.schema)
 
 
-def right_side(histogram: NativeHistogram, layout: Layout) -> NativeHistogram:
-    """The right side of an operation in the layout of both, which Prometheus does not see as it sees the left one.
-
-    It never widens the zero bucket of the right side: it asks only what that would count. The buckets themselves are
-    merged, and those at the beginning that end within the zero bucket are left out. So a bucket of a finer schema that
-    the zero bucket covers is counted twice if the coarser one that it is merged into reaches further, and one within
-    the histogram's own zero bucket is not counted at all.
-    """
-    if histogram.is_custom:
-        return fit(histogram, layout)
-    merged_ones = reduce_schema(histogram, layout.schema)
-    return replace(
-        merged_ones,
-        zero_threshold=layout.zero_threshold,
-        zero_count=widen_zero(histogram, layout.zero_threshold).zero_count,
-        positive=beyond_zero(merged_ones.positive, layout),
-        negative=beyond_zero(merged_ones.negative, layout),
-    )
-
-
 def beyond_zero(buckets: Buckets, layout: Layout) -> Buckets:
     """Without the buckets at the beginning that end within the zero bucket."""
     for place, (index, _) in enumerate(buckets):

@@ -64,10 +64,9 @@ def _copy(timestamps: I64, values: F64, lows: I64, highs: I64, times_out: I64, v
 def _pick(numbers: I64, lows: I64, highs: I64, out: I64) -> None:
     at = 0
     for stretch in range(lows.size):
-        low = lows[stretch]
-        length = highs[stretch] - low
-        out[at : at + length] = numbers[low : low + length]
-        at += length
+        for index in range(lows[stretch], highs[stretch]):
+            out[at] = numbers[index]
+            at += 1
 
 
 @kernel

@@ -113,7 +113,8 @@ class Select:
     keeps_histograms: bool = False
     """Whether a histogram stays beside its time, to tell it from a float (`info`)."""
     finds_resets: bool = False
-    """Whether native histograms are compared with the ones before, to know if their counter started over."""
+    """Whether only counts and sums of native histograms matter: these come without buckets, and have been compared
+    with the ones before, to know if their counter started over."""
     smoothed: bool = False
     """Whether the value lies on the line between the samples before and after; it may be as far to the latter."""
     span: Span = field(default=NOWHERE, compare=False)
