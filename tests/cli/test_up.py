@@ -175,7 +175,7 @@ def test_an_aggregate_over_all_files_is_merged(crew: Crew, data: Path) -> None:
 
 def test_wrong_sql_is_told_in_one_line(crew: Crew, data: Path) -> None:
     told = crew.ask("scan", "select nothing from files", str(data))
-    assert told.exit_code == 80
+    assert told.exit_code == 65
     assert told.stdout == ""
     assert len(told.stderr.splitlines()) == 1
     assert 'Referenced column "nothing" not found' in told.stderr
