@@ -28,6 +28,8 @@ WAIT_S: Final = 900.0
 """For a start that compiles, on a machine that has much else to do."""
 LATER_S: Final = 180.0
 AT_S: Final = 1_795_039_000
+COPY: Final = "python"
+"""The folder of a copy of Python, if there has to be one."""
 _VERSION: Final = f"python{sys.version_info.major}.{sys.version_info.minor}"
 
 pytestmark = [pytest.mark.xdist_group("e2e-first-hour"), pytest.mark.timeout(1800)]
@@ -125,9 +127,12 @@ def user() -> Iterator[User]:
     place.chmod(0o755)
     work = place / "work"
     work.mkdir(mode=0o755)
-    environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/nonexistent", "QUARTERDECK_RUN_DIR": f"{work}/run"}
-    if library := os.environ.get("LD_LIBRARY_PATH"):
-        environment["LD_LIBRARY_PATH"] = library
+    environment = {
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "HOME": "/nonexistent",
+        "QUARTERDECK_RUN_DIR": f"{work}/run",
+        "LD_LIBRARY_PATH": f"{place}/{COPY}/lib",
+    }
     uid = NOBODY if os.geteuid() == 0 else None
     if uid is not None:
         os.chown(work, uid, uid)
@@ -172,11 +177,11 @@ def _python_for(user: User, place: Path) -> Path:
     for found in (ours, *(Path(folder, _VERSION) for folder in ("/usr/local/bin", "/usr/bin"))):
         if user.can_run(found):
             return found
-    return _copied(ours, place / "python")
+    return _copied(ours, place / COPY)
 
 
 def _copied(python: Path, to: Path) -> Path:
-    """Its program and its own modules. It finds a library of its own where the environment says."""
+    """Its program and its own modules; the environment of the user says where its library is."""
     leave_out = shutil.ignore_patterns("site-packages", "test", "config-*", "__pycache__", "idlelib")
     shutil.copytree(python.parents[1] / "lib" / _VERSION, to / "lib" / _VERSION, ignore=leave_out, symlinks=True)
     (to / "bin").mkdir()
@@ -184,10 +189,7 @@ def _copied(python: Path, to: Path) -> Path:
     shutil.copy(python.resolve(), program)
     for library in python.parents[1].glob("lib/libpython*.so*"):
         shutil.copy(library, to / "lib")
-    wrapper = to / _VERSION
-    wrapper.write_text(f'#!/bin/sh\nLD_LIBRARY_PATH="{to}/lib" exec "{program}" "$@"\n')
-    wrapper.chmod(0o755)
-    return wrapper
+    return program
 
 
 # The hour
@@ -283,7 +285,7 @@ def test_metrics_are_imported_and_asked_for(up: Up, data: SampleData) -> None:
 
 def test_rows_are_counted(up: Up, data: SampleData) -> None:
     merge = ("--merge", "select sum(n) as n from parts", "--format", "csv")
-    assert up.ask("scan", "select count(*) as n from files", data.rows, *merge).split() == ["n", "300"]
+    assert up.ask("scan", "select count(*) as n from files", data.rows, *merge).splitlines()[1:] == ["300"]
 
 
 @pytest.mark.parametrize("where", ["on the crew", "alone"])
