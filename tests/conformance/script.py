@@ -73,7 +73,7 @@ class Steps:
 class Wording:
     """How an error, a warning or an info must read: the whole text, or a regular expression somewhere in it.
 
-    A text may leave out the place in the query, `(1:5)`, with which warnings and infos end: scripts of some projects do.
+    A text may leave out the place in the query, `(1:5)`, with which warnings and infos end: some scripts do.
     """
 
     text: str | None = None
