@@ -54,7 +54,7 @@ def check(engine: Engine, seed: int, query: Vector) -> None:
 
 @settings(
     deadline=None,
-    max_examples=250,
+    max_examples=600,
     derandomize=True,
     database=None,
     suppress_health_check=SLOW,
