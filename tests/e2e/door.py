@@ -139,9 +139,11 @@ class Scan:
     timeout_s: float | None = None
     form: str = "arrow"
     options: dict[str, object] = field(default_factory=dict[str, object])
+    merge: str = "none"
 
     def body(self) -> bytes:
-        document = {"sql": self.sql, "sources": list(self.sources), "format": self.form, **self.options}
+        document = {"sql": self.sql, "sources": list(self.sources), "format": self.form, "merge": self.merge}
+        document |= self.options
         if self.files_per_work is not None:
             document["files_per_work"] = self.files_per_work
         if self.timeout_s is not None:

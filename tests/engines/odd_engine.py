@@ -37,9 +37,7 @@ class OddScanner(DuckDbScanner):
     kept = b""
 
     @contextmanager
-    def scan(
-        self, sql: str, files: Sequence[ScanFile], stop: StopSignal, *, with_filename: bool = False
-    ) -> Generator[Rows]:
+    def scan(self, sql: str, files: Sequence[ScanFile], stop: StopSignal, **options: Any) -> Generator[Rows]:
         match sql:
             case "-- crash":
                 os.kill(os.getpid(), signal.SIGSEGV)
@@ -64,7 +62,7 @@ class OddScanner(DuckDbScanner):
                 sql = f"SELECT $tell${json.dumps(_seen())}$tell$ AS seen"
             case _:
                 pass
-        with super().scan(sql, files, stop, with_filename=with_filename) as rows:
+        with super().scan(sql, files, stop, **options) as rows:
             yield rows
 
 

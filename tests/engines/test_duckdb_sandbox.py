@@ -166,7 +166,7 @@ def test_a_select_may_take_any_form(scanner: Scanner, tmp_path: Path, sql: str) 
 
 
 def test_the_guard_gives_back_what_duckdb_parsed(box: Sandbox) -> None:
-    assert one_select(box.connection, "SELECT 1 AS one").query == "SELECT 1 AS one"
+    assert one_select(box.connection, "SELECT 1 AS one").statement.query == "SELECT 1 AS one"
 
 
 # Whose database is whose

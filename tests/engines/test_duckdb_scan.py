@@ -51,11 +51,18 @@ def test_the_schema_is_known_when_there_are_no_rows(scanner: Scanner, tmp_path: 
         assert sum(batch.num_rows for batch in rows) == 0
 
 
-def test_the_column_filename_has_the_names_and_is_there_only_when_asked_for(scanner: Scanner, tmp_path: Path) -> None:
+def test_the_column_filename_has_the_names_and_a_star_has_it_only_when_asked_for(
+    scanner: Scanner, tmp_path: Path
+) -> None:
     files = [write_parquet(tmp_path / f"{name}.parquet", {"v": [1]}) for name in ("a", "b")]
     rows = rows_of(scanner, "SELECT filename FROM files ORDER BY 1", *files, with_filename=True)
     assert rows == [("s3://lake/a.parquet",), ("s3://lake/b.parquet",)]
-    assert "filename" in failure_of(lambda: rows_of(scanner, "SELECT filename FROM files", *files)).message
+    assert rows_of(scanner, "SELECT filename FROM files ORDER BY 1", *files) == rows
+    assert rows_of(scanner, "SELECT * FROM files WHERE filename LIKE '%a.%'", *files) == [(1,)]
+    assert rows_of(scanner, "SELECT *, filename FROM files f LIMIT 1", *files) == [(1, "s3://lake/a.parquet")]
+    both = "SELECT f.*, r.* FROM files f, range(1) r(filename)"
+    assert rows_of(scanner, both, files[0]) == [(1, 0)]
+    assert rows_of(scanner, "SELECT * FROM files LIMIT 1", *files, with_filename=True) == [(1, "s3://lake/a.parquet")]
 
 
 @pytest.mark.parametrize("name", ["a*.parquet", "a[1].parquet", "a?.parquet", "it's.parquet", "a b#%20é.parquet"])

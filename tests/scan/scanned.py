@@ -18,6 +18,7 @@ import pyarrow.parquet  # pyright: ignore[reportMissingTypeStubs]
 from fastapi import FastAPI
 from starlette.types import Message, Scope
 
+from quarterdeck.core.errors import QuarterdeckError
 from quarterdeck.core.ids import CoordinatorId, WorkerId
 from quarterdeck.core.workcoord.coordinator import CoordinatorConfig, CoordinatorMachine
 from quarterdeck.core.workcoord.messages import (
@@ -30,16 +31,22 @@ from quarterdeck.core.workcoord.messages import (
 )
 from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
+from quarterdeck.crew.cancel import CancelToken
 from quarterdeck.crew.coordinator import CoordinatorDriver
 from quarterdeck.crew.harvest import Window
 from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds
+from quarterdeck.engines.duckdb_scan import DuckDbScanner
+from quarterdeck.engines.limits import EngineLimits
+from quarterdeck.engines.scan_file import ScanFile
 from quarterdeck.http.errors import add_error_handlers
+from quarterdeck.scan.merging import MergeLimits, PartMerging
 from quarterdeck.scan.model import ScanTask, decode_task
 from quarterdeck.scan.routes import scan_router
 from quarterdeck.scan.service import ScanService
 from quarterdeck.stores.objects import ObjectStores
 from tests.crew.played import ARTIFACT, PlayedLink, register_with
 from tests.http.asked import Answer
+from tests.scan.here import MergerHere
 
 _pa: Any = pyarrow
 _pq: Any = pyarrow.parquet
@@ -93,11 +100,16 @@ class Port:
             self.machine, clock=MonotonicClock(), ids=ids, fetcher=self
         )
         self.objects = ObjectStores()
+        self.merger = MergerHere()
+        self.merges = folder / "merge"
+        self.scanner: DuckDbScanner | None = None
         bounds = Window(max_works=window, max_bytes=1024 * 1024)
         self.service = ScanService(
             self.driver,
             self.objects,
             ids,
+            self.merger,
+            PartMerging(self.merger, folder / "merge", MergeLimits(at_once=2, parts_bytes=1024 * 1024)),
             clock=MonotonicClock(),
             window=bounds,
             wait_limit_s=wait_limit_s,
@@ -175,7 +187,30 @@ class Port:
             self.link.say(WorkReady(attempt, ARTIFACT))
 
     def _makes(self, task: ScanTask) -> Any:
+        if self.scanner is not None and task.files:
+            return self._scanned(self.scanner, task)
         return self.made_of[Path(task.files[0].url).stem if task.files else "nothing"]
+
+    def _scanned(self, scanner: DuckDbScanner, task: ScanTask) -> Any:
+        """What a real worker makes of real files."""
+        values = task.values or [()] * len(task.files)
+        files = [ScanFile(Path(ref.url), ref.url, row) for ref, row in zip(task.files, values, strict=True)]
+        try:
+            with scanner.scan(
+                task.sql,
+                files,
+                CancelToken(),
+                with_filename=task.with_filename,
+                path_columns=task.path_columns,
+                part=task.part,
+            ) as rows:
+                return _pa.Table.from_batches(list(rows), rows.schema)
+        except QuarterdeckError as error:
+            return WorkError(error.code, error.message, retryable=False)
+
+    def scan_really(self) -> None:
+        """From now on its worker reads the files."""
+        self.scanner = DuckDbScanner(EngineLimits(threads=1, memory_limit_bytes=256 * 1024 * 1024, idle_databases=4))
 
 
 class Client:
@@ -249,7 +284,10 @@ async def port(
         assert made.driver.left_over() == []
         assert made.held == set()
         assert list(made.spool.iterdir()) == []
+        assert list(made.merges.iterdir()) == []
     finally:
+        if made.scanner is not None:
+            made.scanner.close()
         for task in running:
             task.cancel()
         await asyncio.wait(running)

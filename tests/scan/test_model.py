@@ -1,10 +1,13 @@
 """What is asked for, and what travels to a worker."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.engines.scan_file import PathColumn
+from quarterdeck.engines.sql_plan import PartChecks
 from quarterdeck.scan.model import MAX_SQL_CHARACTERS, ScanRequest, ScanTask, decode_task, encode_task
 from quarterdeck.stores.objects import ObjectRef
 
@@ -17,13 +20,21 @@ TASK = ScanTask(
 )
 
 
-@pytest.mark.parametrize("task", [TASK, ScanTask("SELECT 1")])
+PART = replace(
+    TASK,
+    path_columns=(PathColumn("date", "DATE"), PathColumn("n", "BIGINT")),
+    values=(("2026-11-01", "1"), (None, "2")),
+    part=PartChecks("SELECT sum(v) FROM files", "SELECT * FROM files", None, ("v",), ("s",)),
+)
+
+
+@pytest.mark.parametrize("task", [TASK, PART, ScanTask("SELECT 1")])
 def test_a_task_arrives_as_it_was_sent(task: ScanTask) -> None:
     assert decode_task(encode_task(task)) == task
 
 
 def test_a_task_says_its_version() -> None:
-    assert json.loads(encode_task(TASK))["version"] == 1
+    assert json.loads(encode_task(TASK))["version"] == 2
 
 
 def changed(**fields: object) -> bytes:
@@ -43,7 +54,7 @@ def without(field: str) -> bytes:
         (b"\xff\x00garbage", "all of it: "),
         (b"[]", "all of it: "),
         (encode_task(TASK)[:-20], "all of it: "),
-        (changed(version=2), "version: "),
+        (changed(version=1), "version: "),
         (without("version"), "version: "),
         (without("sql"), "sql: "),
         (changed(sql=""), "sql: "),
@@ -54,6 +65,8 @@ def without(field: str) -> bytes:
         (changed(max_rows=0), "max_rows: "),
         (changed(max_rows="7"), "max_rows: "),
         (changed(something="new"), "something: "),
+        (changed(path_columns=[{"name": "a", "kind": "BLOB"}]), "path_columns.0.kind: "),
+        (changed(path_columns=[{"name": "a", "kind": "DATE"}]), "its task has other values"),
     ],
 )
 def test_what_is_no_task_is_refused_and_the_place_is_named(payload: bytes, why: str) -> None:
@@ -61,13 +74,8 @@ def test_what_is_no_task_is_refused_and_the_place_is_named(payload: bytes, why: 
         decode_task(payload)
     assert caught.value.code is ErrorCode.PROTOCOL
     assert not caught.value.retryable
-    assert f"({why}" in caught.value.message
+    assert why in caught.value.message
     assert "\n" not in caught.value.message
-
-
-def test_a_request_becomes_a_task_over_the_files_that_were_found() -> None:
-    request = ScanRequest(TASK.sql, ("s3://lake/*.parquet",), "ts", with_filename=True, max_rows=1000)
-    assert request.task(TASK.files) == TASK
 
 
 @pytest.mark.parametrize(

@@ -662,7 +662,7 @@ def test_the_description_tells_what_to_send_and_what_comes(tmp_path: Path) -> No
         fields = document["components"]["schemas"]["ScanBody"]["properties"]
         assert (
             fields.keys()
-            == json.loads(port.body(ts_column=1, with_filename=1, max_rows=1, timeout_s=1, format=1)).keys()
+            == json.loads(port.body(ts_column=1, merge=1, with_filename=1, max_rows=1, timeout_s=1, format=1)).keys()
         )
         assert all(field["description"] for field in fields.values())
 

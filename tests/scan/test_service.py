@@ -1,6 +1,7 @@
 """From a request to works: which files, in which groups, and who is refused."""
 
 import asyncio
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,14 @@ from quarterdeck.core.workcoord.model import WorkKind
 from quarterdeck.crew.coordinator import CoordinatorDriver
 from quarterdeck.crew.harvest import Window
 from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds
-from quarterdeck.scan import service
+from quarterdeck.scan.division import Division, Group, ScanFileRef, grouped
+from quarterdeck.scan.merging import MergeLimits, PartMerging
 from quarterdeck.scan.model import ScanRequest, decode_task
 from quarterdeck.scan.service import ScanPlan, ScanService
 from quarterdeck.stores.objects import ObjectRef, ObjectStores
+from tests.scan.here import MergerHere
 
 MIB = 1024 * 1024
-_grouped = vars(service)["_grouped"]
 
 
 def ref(number: int, size_bytes: int = 1) -> ObjectRef:
@@ -40,6 +42,7 @@ class Desk:
     """A service with a coordinator that nobody works for."""
 
     def __init__(self) -> None:
+        merger, folder = MergerHere(), Path(tempfile.mkdtemp(prefix="quarterdeck-test-"))
         machine = CoordinatorMachine(CoordinatorConfig(CoordinatorId("c0")))
         ids = RandomIds()
         self.driver: CoordinatorDriver[Any] = CoordinatorDriver(
@@ -49,6 +52,8 @@ class Desk:
             self.driver,
             ObjectStores(),
             ids,
+            merger,
+            PartMerging(merger, folder, MergeLimits(at_once=1, parts_bytes=MIB)),
             clock=MonotonicClock(),
             window=Window(max_works=4, max_bytes=MIB),
             wait_limit_s=60.0,
@@ -57,7 +62,7 @@ class Desk:
         )
 
     def plan(self, *sources: str, files_per_work: int | None = None, tenant: str = "default") -> ScanPlan:
-        request = ScanRequest("select 1", sources)
+        request = ScanRequest("select v from files", sources)
         return asyncio.run(self.service.plan(request, tenant=tenant, files_per_work=files_per_work))
 
 
@@ -84,23 +89,24 @@ SIZES = st.integers(0, 200 * MIB) | st.integers(0, 4 * MIB)
 def test_every_file_is_in_one_group_in_order_and_no_group_is_too_large(
     sizes: list[int], files_per_work: int | None
 ) -> None:
-    files = [ref(number, size) for number, size in enumerate(sizes)]
-    groups = list(_grouped(files, files_per_work))
+    files = [ScanFileRef(ref(number, size)) for number, size in enumerate(sizes)]
+    groups = list(grouped(files, files_per_work, lambda file: file.ref.size_bytes))
     assert [file for group in groups for file in group] == files
     assert all(groups)
     for group, after in zip(groups, [*groups[1:], None], strict=True):
-        size_bytes = sum(file.size_bytes for file in group)
+        size_bytes = sum(file.ref.size_bytes for file in group)
         if files_per_work is not None:
             assert len(group) <= files_per_work
             assert after is None or len(group) == files_per_work
         else:
             assert len(group) <= 32
             assert len(group) == 1 or size_bytes <= 64 * MIB
-            assert after is None or len(group) == 32 or size_bytes + after[0].size_bytes > 64 * MIB
+            assert after is None or len(group) == 32 or size_bytes + after[0].ref.size_bytes > 64 * MIB
 
 
 def test_many_small_files_make_groups_of_32() -> None:
-    assert [len(group) for group in _grouped([ref(number) for number in range(100)], None)] == [32, 32, 32, 4]
+    files = [ScanFileRef(ref(number)) for number in range(100)]
+    assert [len(group) for group in grouped(files, None, lambda file: file.ref.size_bytes)] == [32, 32, 32, 4]
 
 
 # Plans
@@ -128,13 +134,15 @@ def test_a_request_without_sources_is_one_work_without_files() -> None:
 
 def test_works_carry_their_group_their_tenant_and_prefer_who_has_its_first_file() -> None:
     request = ScanRequest("select 1 from files", ("lake",), "ts", with_filename=True, max_rows=5)
-    plan = ScanPlan(QueryId("q"), request, ((ref(1), ref(2)), (ref(3),)), "acme")
+    groups: tuple[Group, ...] = ((ScanFileRef(ref(1)), ScanFileRef(ref(2))), (ScanFileRef(ref(3)),))
+    division = Division(groups, (), request.sql)
+    plan = ScanPlan(QueryId("q"), request, division, "acme")
     first, second = plan.works()
     assert [work.key.work_id for work in (first, second)] == ["q/0", "q/1"]
     assert {(work.kind, work.tenant, work.key.query_id) for work in (first, second)} == {(WorkKind.SEARCH, "acme", "q")}
     assert (first.affinity_key, second.affinity_key) == (ref(1).url, ref(3).url)
-    assert decode_task(first.payload) == request.task((ref(1), ref(2)))
-    assert decode_task(second.payload) == request.task((ref(3),))
+    assert decode_task(first.payload) == division.task(request, groups[0])
+    assert decode_task(second.payload) == division.task(request, groups[1])
 
 
 def test_every_plan_is_a_query_of_its_own(lake: Path) -> None:

@@ -166,7 +166,7 @@ class Demo:
     def _ask(self, client: Client, data: Path) -> Asked:
         """The question is asked in a thread; here the crew is watched, and one of it killed."""
         began_at = time.monotonic()
-        document = {"sql": SQL, "sources": [str(data)], "files_per_work": 1}
+        document = {"sql": SQL, "sources": [str(data)], "files_per_work": 1, "merge": "none"}
         kill: Kill | None = None
         with ScanStream(client, document) as stream, self._screen.crew():
 

@@ -11,7 +11,7 @@ from quarterdeck.cli.telling import exit_code_of
 
 def scan(
     sql: Annotated[
-        str, typer.Argument(help="One SELECT over the table `files`. Each group of files runs it by itself.")
+        str, typer.Argument(help="One SELECT over the table `files`. The answer is the one over all files.")
     ],
     sources: Annotated[
         list[str],
@@ -19,8 +19,16 @@ def scan(
     ],
     merge: Annotated[
         str | None,
-        typer.Option(metavar="SQL", help="One more SELECT, over all rows that came back: the table `parts`."),
+        typer.Option(
+            metavar="SQL",
+            help="Each group of files runs the first SELECT by itself, and this one makes the answer of their rows, "
+            "the table `parts`.",
+        ),
     ] = None,
+    parts: Annotated[
+        bool,
+        typer.Option("--parts", help="Each group of files runs the SELECT by itself, and all their rows are shown."),
+    ] = False,
     format: Annotated[  # noqa: A002 - the word that people write
         opt.RowFormat | None,
         typer.Option(help="A table of the first rows, or all rows as they come.  [default: table]"),
@@ -39,17 +47,23 @@ def scan(
 ) -> None:
     """Run SQL over Parquet files on the crew.
 
-    The files are divided into groups, each worker runs the SQL over one group at a time, and the rows of all groups
-    come back in the order of the files. What the SQL aggregates it aggregates within a group; --merge makes one answer
-    of them. An answer is whole, or the exit code is not 0.
+    The files are divided into groups, and the SQL with them: groups, sums, averages, DISTINCT, ORDER BY and LIMIT make
+    one answer, the same as over all files at once. SQL that cannot be divided (windows, medians, joins of files with
+    files) runs in one work, and is refused over more files than one work reads; the error shows the --merge to write.
+    A folder means the *.parquet in it and below. Folders such as date=2026-11-01 are columns, and so is filename for
+    SQL that names it. An answer is whole, or the exit code is not 0.
 
     Examples:
 
       quarterdeck scan "select * from files where status = 500" 'logs/*.parquet'
 
     \b
-      quarterdeck scan 'select host, count(*) n from files group by host' logs \\
-        --merge 'select host, sum(n) n from parts group by host order by n desc'
+      quarterdeck scan 'select host, count(*) n, avg(ms) from files
+        group by host order by n desc limit 10' logs
+
+    \b
+      quarterdeck scan 'select host, ms from files where status = 500' logs \\
+        --merge 'select host, median(ms) from parts group by host'
 
     \b
       quarterdeck scan 'select ts, path from files' s3://lake/requests \\
@@ -62,7 +76,10 @@ def scan(
         raise typer.BadParameter(f"{output} does not end with .parquet", param_hint="--output")
     if output is not None and format is not None:
         raise typer.BadParameter("rows go to a file or are shown, not both", param_hint="--output and --format")
-    order = ScanOrder(sql, sources, format or opt.RowFormat.TABLE, output, merge, files_per_work, timeout_s)
+    if merge is not None and parts:
+        raise typer.BadParameter("rows are merged or shown as they are, not both", param_hint="--merge and --parts")
+    shown = format or opt.RowFormat.TABLE
+    order = ScanOrder(sql, sources, shown, output, merge, files_per_work, timeout_s, parts=parts)
     access = Access(url, token_file, authority, insecure)
     raise typer.Exit(exit_code_of(lambda: run(access, order)))
 

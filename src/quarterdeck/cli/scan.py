@@ -41,10 +41,14 @@ class ScanOrder:
     merge: str | None = None
     files_per_work: int | None = None
     timeout_s: float | None = None
+    parts: bool = False
+    """The rows of each group of files as they are."""
 
     def document(self) -> dict[str, object]:
         """For `POST /v1/scan`."""
         wanted: dict[str, object] = {"sql": self.sql, "sources": [absolute(source) for source in self.sources]}
+        if self.merge is not None or self.parts:
+            wanted["merge"] = "none"
         return wanted if self.files_per_work is None else {**wanted, "files_per_work": self.files_per_work}
 
 

@@ -182,7 +182,7 @@ def suggestions(plan: CrewPlan, url: str, control: str, processes: LocalProcesse
     place = urlsplit(url)
     if plan.token_file is not None and processes.find(place.hostname or "", place.port or 0) is None:
         token = f" --token-file {plan.token_file}"  # else who follows these lines is not let in, and wonders why
-    counting = "'select count(*) as n from files' FOLDER --merge 'select sum(n) as n from parts'"
+    counting = "'select count(*) as n from files' FOLDER"
     join = f"quarterdeck worker --join {control} --data-dir {folder / 'one-more'}"
     return [
         f"quarterdeck status{at}{token}",

@@ -112,6 +112,15 @@ class CoordinatorSettings(CrewSettings, SearchSettings):
     scan_timeout_s: Seconds = 600.0
     """Seconds that a scan may take, waiting in line among them; one that asks for more gets this. Too low fails long
     scans; too high lets forgotten ones hold workers."""
+    scan_merges_at_once: Count = 2
+    """Scans whose parts are merged at the same time, each in a process of its own; the others wait for them. Too low
+    holds up scans that group or sort; too high takes memory: each may have `scan_merge_memory_bytes`."""
+    scan_merge_memory_bytes: Bytes = 512 * 1024**2
+    """Memory in which the parts of one scan are merged, not counted among `memory_bytes`. Too low sends groups and
+    sorted rows to disk, which takes longer; too high, times `scan_merges_at_once`, lets the kernel kill processes."""
+    scan_merge_disk_bytes: Bytes = 4 * 1024**3
+    """Disk that one merge may take beyond its memory, in `data_dir`. Too low fails scans with many groups; too high
+    fills the disk for everybody else on it."""
     database_url: UrlWithPassword = computed(_catalog, "`lake/catalog.db` beside `data_dir`")
     """The catalog: which segments there are. The path of an SQLite file, or `postgresql://user:password@host/name`.
     Coordinators that share it and `lake_url` give the same answers; on a slow one every query waits for a look at

@@ -49,6 +49,7 @@ from quarterdeck.crew.process.memory_watch import MemoryWatch
 from quarterdeck.crew.process.room import http_limits
 from quarterdeck.crew.process.status import queries_router, status_router
 from quarterdeck.crew.query_log import QueryLog
+from quarterdeck.engines.contained_merge import ContainedMerger
 from quarterdeck.http.monitor import MonitorSources
 from quarterdeck.http.server import HttpServer
 from quarterdeck.metrics.api.parameters import MAX_STEPS
@@ -71,6 +72,7 @@ from quarterdeck.recruiter.root.assembly import SearchRoot
 from quarterdeck.recruiter.root.routes import search_router
 from quarterdeck.recruiter.routes import RecruiterRoute, recruiter_router
 from quarterdeck.recruiter.service import OwnRecruiter, RecruiterService
+from quarterdeck.scan.merging import MergeLimits, PartMerging
 from quarterdeck.scan.routes import scan_router
 from quarterdeck.scan.service import ScanService
 from quarterdeck.stores.data_folder import DataFolder
@@ -151,10 +153,21 @@ class Coordinator:
         self._objects = ObjectStores(s3, timeout_s=settings.store_timeout_s)
         self._lake = LakeSettings(settings.database_url, settings.lake_url, s3, settings.orphan_grace_s)
         self._store_metrics = StoreMetrics(self._registry)
+        self._merger = ContainedMerger(
+            at_once=settings.scan_merges_at_once,
+            memory_limit_bytes=settings.scan_merge_memory_bytes,
+            spill_bytes=settings.scan_merge_disk_bytes,
+        )
         self._scans = ScanService(
             self._driver,
             self._objects,
             self._ids,
+            self._merger,
+            PartMerging(
+                self._merger,
+                folder.folder("merge"),
+                MergeLimits(settings.scan_merges_at_once, max(1, settings.spool_limit_bytes // _SPOOL_SHARE)),
+            ),
             clock=self._clock,
             window=Window(settings.window_works, max(1, settings.spool_limit_bytes // _SPOOL_SHARE)),
             wait_limit_s=settings.wait_limit_s,
@@ -208,6 +221,7 @@ class Coordinator:
             stack.push_async_callback(self._database.close)
             stack.callback(self._queries.end)
             stack.push_async_callback(self._search.close)
+            stack.push_async_callback(asyncio.to_thread, self._merger.close)
             use_one_allocator()
             share_arenas()
             await self._database.upgrade()

@@ -9,8 +9,9 @@ from typing import Final
 
 from quarterdeck.engines.contained import PATIENCE_S, ContainedEngine, ContainedRows
 from quarterdeck.engines.limits import EngineLimits
-from quarterdeck.engines.scan_file import ScanFile
+from quarterdeck.engines.scan_file import PathColumn, ScanFile
 from quarterdeck.engines.scan_question import ScanQuestion
+from quarterdeck.engines.sql_plan import PartChecks
 from quarterdeck.engines.stop_signal import StopSignal
 
 _DUCKDB: Final = "quarterdeck.engines.scan_engine:ScanEngine"
@@ -26,10 +27,17 @@ class ContainedScanner(ContainedEngine):
 
     @contextmanager
     def scan(
-        self, sql: str, files: Sequence[ScanFile], stop: StopSignal, *, with_filename: bool = False
+        self,
+        sql: str,
+        files: Sequence[ScanFile],
+        stop: StopSignal,
+        *,
+        with_filename: bool = False,
+        path_columns: Sequence[PathColumn] = (),
+        part: PartChecks | None = None,
     ) -> Generator[ContainedRows]:
         """Runs it, and gives the rows to the block. What is wrong with the SQL or the files is a `QuarterdeckError`;
         what `stop.check` raises ends it when it is stopped."""
-        key = (tuple(files), with_filename)
-        with self.asked(key, ScanQuestion(sql, *key).encode(), stop) as rows:
+        key = (tuple(files), with_filename, tuple(path_columns))
+        with self.asked(key, ScanQuestion(sql, *key, part).encode(), stop) as rows:
             yield rows

@@ -3,8 +3,11 @@
 import duckdb
 
 
-def open_database(*, threads: int, memory_limit_bytes: int, temp_directory: str = "") -> duckdb.DuckDBPyConnection:
-    """Without a folder for temporary files, what does not fit into memory fails."""
+def open_database(
+    *, threads: int, memory_limit_bytes: int, temp_directory: str = "", spill_bytes: int = 0
+) -> duckdb.DuckDBPyConnection:
+    """Without a folder for temporary files, what does not fit into memory fails; in one there are no more bytes than
+    these, if any are named."""
     database = duckdb.connect(
         ":memory:",
         config={
@@ -17,5 +20,7 @@ def open_database(*, threads: int, memory_limit_bytes: int, temp_directory: str 
             "allow_persistent_secrets": False,
         },
     )
+    if spill_bytes:
+        database.execute(f"SET max_temp_directory_size = '{spill_bytes} bytes'")
     database.execute("SET GLOBAL TimeZone = 'UTC'")  # on every worker a day begins at the same moment
     return database

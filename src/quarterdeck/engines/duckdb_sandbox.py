@@ -10,11 +10,11 @@ time, and one whose query ended in a way that nobody expects of a query is throw
 import glob
 import threading
 from collections import OrderedDict
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import duckdb
 
@@ -22,10 +22,13 @@ from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.engines.duckdb_database import open_database
 from quarterdeck.engines.duckdb_errors import ENGINE_ERRORS, translated
 from quarterdeck.engines.limits import EngineLimits
-from quarterdeck.engines.scan_file import ScanFile
+from quarterdeck.engines.scan_file import PathColumn, ScanFile
 
 _VIEW: Final = "files"
 _FILENAME: Final = "filename"
+_PLACE: Final = "file_index"
+"""DuckDB has it for every row: the number of its file, from 0."""
+_PATH: Final = "__path"
 _HARMLESS: Final = frozenset({ErrorCode.INVALID_ARGUMENT, ErrorCode.WORK_FAILED, ErrorCode.CANCELED})
 """How a query may end that leaves its database as it was: wrong SQL or data, and a cancel."""
 
@@ -36,16 +39,27 @@ class FileSet:
 
     files: tuple[ScanFile, ...]
     with_filename: bool
+    path_columns: tuple[PathColumn, ...]
+    is_lossless: bool
+    """Whether types that Arrow does not know are told by their names, instead of as the next best."""
     versions: tuple[tuple[int, int], ...]
     """Time of change and size of each: a file that was written anew is another file, and looked at anew."""
 
     @classmethod
-    def of(cls, files: tuple[ScanFile, ...], *, with_filename: bool) -> "FileSet":
+    def of(
+        cls,
+        files: tuple[ScanFile, ...],
+        *,
+        with_filename: bool,
+        path_columns: tuple[PathColumn, ...] = (),
+        is_lossless: bool = False,
+    ) -> "FileSet":
         try:
             stats = [file.path.stat() for file in files]
         except OSError as error:
             raise translated(OSError(f"IO Error: {error.strerror}: {error.filename}"), files) from error
-        return cls(files, with_filename, tuple((stat.st_mtime_ns, stat.st_size) for stat in stats))
+        versions = tuple((stat.st_mtime_ns, stat.st_size) for stat in stats)
+        return cls(files, with_filename, path_columns, is_lossless, versions)
 
 
 class Sandbox:
@@ -56,10 +70,14 @@ class Sandbox:
         """Its only one."""
         self._file_set = file_set
         self._is_shown = not file_set.files
+        self.adds_filename = False
+        """Whether `files` has a column `filename` that no file has."""
         paths = [str(file.path) for file in file_set.files]
         # A path is a pattern to DuckDB; that of a file with a star in its name has to be escaped to mean the file, and
         # must be allowed in that form too.
         self._patterns = [glob.escape(path) for path in paths]
+        if file_set.is_lossless:
+            connection.execute("SET arrow_lossless_conversion = true")
         connection.execute("SET allowed_paths = ?", [[*paths, *self._patterns]])
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
@@ -78,16 +96,39 @@ class Sandbox:
         self.connection.close()
 
     def _create_view(self) -> None:
-        with_filename = self._file_set.with_filename
-        rows = self.connection.read_parquet(self._patterns, union_by_name=True, filename=with_filename)
-        if with_filename:
-            # DuckDB tells the path, which for a cached file means nothing to anybody.
-            paths = duckdb.ConstantExpression([str(file.path) for file in self._file_set.files])
-            names = duckdb.ConstantExpression([file.name for file in self._file_set.files])
-            place = duckdb.FunctionExpression("list_position", paths, duckdb.ColumnExpression(_FILENAME))
-            name = duckdb.FunctionExpression("list_extract", names, place)
-            rows = rows.select(duckdb.StarExpression(exclude=[_FILENAME]), name.alias(_FILENAME))
-        rows.create_view(_VIEW)
+        """With the columns that come from where a file is. A column of such a name in the files is replaced where it
+        stands, as DuckDB does; but their own `filename` stays."""
+        wanted = self._file_set
+        rows = self.connection.read_parquet(self._patterns, union_by_name=True, hive_partitioning=False)
+        own = {name.lower() for name in rows.columns}
+        self.adds_filename = wanted.with_filename and _FILENAME not in own
+        if not wanted.path_columns and not self.adds_filename:
+            rows.create_view(_VIEW)
+            return
+        place: Any = duckdb.FunctionExpression("+", duckdb.ColumnExpression(_PLACE), duckdb.ConstantExpression(1))
+        if _PLACE in own:
+            rows, place = self._rows_by_path()
+        values = {
+            column.name: _value_of_file([file.values[at] for file in wanted.files], column.kind, place)
+            for at, column in enumerate(wanted.path_columns)
+        }
+        if self.adds_filename:  # DuckDB tells the path, which for a cached file means nothing to anybody
+            values[_FILENAME] = _value_of_file([file.name for file in wanted.files], "VARCHAR", place)
+        by_name = {name.lower(): name for name in values}
+        items = [
+            values.pop(by_name[name.lower()]).alias(name) if name.lower() in by_name else duckdb.ColumnExpression(name)
+            for name in rows.columns
+            if name != _PATH
+        ]
+        rows.select(*items, *(value.alias(name) for name, value in values.items())).create_view(_VIEW)
+
+    def _rows_by_path(self) -> tuple[duckdb.DuckDBPyRelation, Any]:
+        """The rows, and the place of a row's file, where its number is hidden by a column of the files."""
+        patterns = ", ".join("'" + pattern.replace("'", "''") + "'" for pattern in self._patterns)
+        options = f"union_by_name = true, hive_partitioning = false, filename = '{_PATH}'"
+        paths = duckdb.ConstantExpression([str(file.path) for file in self._file_set.files])
+        rows = self.connection.sql(f"SELECT * FROM read_parquet([{patterns}], {options})")
+        return rows, duckdb.FunctionExpression("list_position", paths, duckdb.ColumnExpression(_PATH))
 
     def _find_culprit(self, text: str) -> ScanFile | None:
         """The file that is to blame, if the message does not say: each is tried alone."""
@@ -99,6 +140,12 @@ class Sandbox:
             except ENGINE_ERRORS:
                 return file
         return None
+
+
+def _value_of_file(values: Sequence[str | None], kind: str, place: Any) -> Any:
+    """The value of a row's file."""
+    known = duckdb.ConstantExpression(list(values)).cast(f"{kind}[]")
+    return duckdb.FunctionExpression("list_extract", known, place.cast("BIGINT"))
 
 
 class Sandboxes:

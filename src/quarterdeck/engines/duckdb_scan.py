@@ -11,11 +11,12 @@ from typing import Any, Final, TypeAlias
 import duckdb
 
 from quarterdeck.engines.duckdb_errors import ENGINE_ERRORS, translated
+from quarterdeck.engines.duckdb_part import bound, checked_part
 from quarterdeck.engines.duckdb_sandbox import FileSet, Sandboxes
-from quarterdeck.engines.duckdb_select import one_select
 from quarterdeck.engines.limits import EngineLimits
 from quarterdeck.engines.result_shape import check_shape
-from quarterdeck.engines.scan_file import ScanFile
+from quarterdeck.engines.scan_file import PathColumn, ScanFile
+from quarterdeck.engines.sql_plan import PartChecks
 from quarterdeck.engines.stop_signal import StopSignal
 
 Schema: TypeAlias = Any
@@ -23,6 +24,7 @@ Schema: TypeAlias = Any
 RecordBatch: TypeAlias = Any
 """A `pyarrow.RecordBatch`."""
 
+_FILENAME: Final = "filename"
 _BATCH_ROWS: Final = 65_536
 """What a reader has in hand at once. Fewer make an artifact's row groups out of many pieces; more take memory."""
 
@@ -30,8 +32,8 @@ _BATCH_ROWS: Final = 65_536
 class Rows:
     """The result of a query, while it is computed. Read it once, in the thread that runs the query."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, reader: Any, guard: "_Guard") -> None:
-        self.schema: Final[Schema] = reader.schema
+    def __init__(self, connection: duckdb.DuckDBPyConnection, reader: Any, schema: Schema, guard: "_Guard") -> None:
+        self.schema: Final[Schema] = schema
         self._connection = connection
         self._reader = reader
         self._guard = guard
@@ -66,22 +68,39 @@ class DuckDbScanner:
 
     @contextmanager
     def scan(
-        self, sql: str, files: Sequence[ScanFile], stop: StopSignal, *, with_filename: bool = False
+        self,
+        sql: str,
+        files: Sequence[ScanFile],
+        stop: StopSignal,
+        *,
+        with_filename: bool = False,
+        path_columns: Sequence[PathColumn] = (),
+        part: PartChecks | None = None,
     ) -> Generator[Rows]:
         """Runs it, and gives the rows to the block. What is wrong with the SQL or the files is a `QuarterdeckError`;
-        what `stop.check` raises ends it when it is stopped."""
+        what `stop.check` raises ends it when it is stopped. `files` has a column `filename` when the SQL names it; a
+        `*` means it only `with_filename`."""
         stop.check()
-        file_set = FileSet.of(tuple(files), with_filename=with_filename)
+        mentions = _FILENAME in (sql + ("" if part is None else part.whole_sql)).lower()
+        file_set = FileSet.of(
+            tuple(files),
+            with_filename=with_filename or mentions,
+            path_columns=tuple(path_columns),
+            is_lossless=part is not None,
+        )
         guard = _Guard(stop, file_set.files)
         with self._sandboxes.lent(file_set) as sandbox, stop.on_cancel(sandbox.connection.interrupt):
             connection = sandbox.connection
             with guard:
                 sandbox.show_files()
-                relation = connection.sql(one_select(connection, sql))
+                hides_filename = sandbox.adds_filename and not with_filename
+                relation = bound(connection, sql, hides_filename=hides_filename)
+                words = None if part is None else checked_part(connection, part, relation, hides_filename)
                 reader: Any = relation.to_arrow_reader(_BATCH_ROWS)
             try:
                 check_shape(reader.schema)
-                yield Rows(connection, reader, guard)
+                schema = reader.schema if words is None else words.added_to(reader.schema)
+                yield Rows(connection, reader, schema, guard)
             finally:
                 reader.close()
 

@@ -4,8 +4,8 @@ A fork takes milliseconds and shares the memory of all that was loaded; a new in
 26 MB of its own. This process has one thread, so that a fork copies a process that is at rest. It ends when its socket
 does, and takes all with it. Run it as `python -m quarterdeck.engines.engine_host`.
 
-What a child may do is narrowed after the fork: it writes no file, leaves no core, has a ceiling of memory, is the first
-that the kernel takes when memory is short, and dies with this process.
+What a child may do is narrowed after the fork: it writes no file (or none larger than its limits say), leaves no core,
+has a ceiling of memory, is the first that the kernel takes when memory is short, and dies with this process.
 """
 
 import ctypes
@@ -169,7 +169,8 @@ class EngineHost:
 
     def _narrow(self) -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+        spill_bytes = self._config.limits.spill_bytes
+        resource.setrlimit(resource.RLIMIT_FSIZE, (spill_bytes, spill_bytes))
         with suppress(OSError):
             Path("/proc/self/oom_score_adj").write_bytes(_FIRST_TO_GO)
         with suppress(OSError, ValueError):

@@ -46,5 +46,12 @@ class ScanEngine:
     @contextmanager
     def answer(self, question: memoryview, stop: StopSignal) -> Generator[ScanAnswer]:
         asked = ScanQuestion.decode(bytes(question))
-        with self._scanner.scan(asked.sql, asked.files, stop, with_filename=asked.with_filename) as rows:
+        with self._scanner.scan(
+            asked.sql,
+            asked.files,
+            stop,
+            with_filename=asked.with_filename,
+            path_columns=asked.path_columns,
+            part=asked.part,
+        ) as rows:
             yield ScanAnswer(rows)

@@ -12,3 +12,14 @@ class ScanFile:
     """Absolute."""
     name: str
     """What it is called in errors, and in the column `filename`: its address in the object store."""
+    values: tuple[str | None, ...] = ()
+    """Of the columns that its path gives it, in their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class PathColumn:
+    """A column that the paths of files give to all their rows."""
+
+    name: str
+    kind: str
+    """The type that DuckDB casts its text to."""

@@ -61,8 +61,8 @@ class ScanExecutor:
             execution.progress(_OPENED * opened / len(task.files))
 
         async with opened_files(self._cache, task.files, on_opened=tell) as paths:
-            found = zip(paths, task.files, strict=True)
-            files = [ScanFile(path.absolute(), ref.url) for path, ref in found if path is not None]
+            found = zip(paths, task.files, task.values or [()] * len(paths), strict=True)
+            files = [ScanFile(path.absolute(), ref.url, values) for path, ref, values in found if path is not None]
             began_s = time.monotonic()
             outcome = Outcome.FAILED
             try:
@@ -95,7 +95,14 @@ class ScanExecutor:
     def _scan(self, task: ScanTask, files: Sequence[ScanFile], execution: Execution) -> Artifact:
         writer = self._spool.create(execution.attempt)
         try:
-            with self._scanner.scan(task.sql, files, execution.token, with_filename=task.with_filename) as rows:
+            with self._scanner.scan(
+                task.sql,
+                files,
+                execution.token,
+                with_filename=task.with_filename,
+                path_columns=task.path_columns,
+                part=task.part,
+            ) as rows:
                 self._write(task, rows, writer, execution)
             execution.token.check()
             return writer.finish()

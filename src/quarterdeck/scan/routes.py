@@ -5,15 +5,16 @@ connection: half an answer cannot be taken for a whole one. `GET /v1/queries/{qu
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, suppress
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 from fastapi import APIRouter, Header, Request, Response
 from pydantic import Field
 from starlette.types import Receive, Scope, Send
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.core.workcoord.model import WorkKey
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
 from quarterdeck.crew.artifacts.threads import in_thread
 from quarterdeck.crew.query_log import AskedQuery
@@ -21,10 +22,12 @@ from quarterdeck.http.bounded_body import BoundedBody, FieldName, Path, StopsAtF
 from quarterdeck.http.clientgone import ClientGoneError, run_while_connected
 from quarterdeck.http.gate import caller_of
 from quarterdeck.scan.formats import Batch, Format, Writer, choose_format, make_writer, no_rows, rendered
-from quarterdeck.scan.model import MAX_SQL_CHARACTERS, ScanRequest
+from quarterdeck.scan.model import MAX_SQL_CHARACTERS, Merging, ScanRequest
 from quarterdeck.scan.service import ScanPlan, ScanService
 from quarterdeck.stores.source_roots import Border, SourceRoots
 from quarterdeck.telemetry.traces import span
+
+Results: TypeAlias = AsyncGenerator[tuple[WorkKey, FetchedArtifact]]
 
 _DEFAULT_TENANT: Final = "default"
 _MAX_SOURCES: Final = 10_000
@@ -34,7 +37,7 @@ _MAX_TIMEOUT_S: Final = 86_400.0
 """A day. Whoever waits longer has lost the connection by then."""
 _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     200: {
-        "description": "The rows, in the order of the files, in the form that was asked for.",
+        "description": "The rows of the answer, in the form that was asked for.",
         "content": {form.value: {} for form in Format},
         "headers": {"X-Query-Id": {"description": "For `/v1/queries/{query_id}`.", "schema": {"type": "string"}}},
     },
@@ -58,7 +61,8 @@ class ScanBody(BoundedBody):
     sql: str = Field(
         min_length=1,
         max_length=MAX_SQL_CHARACTERS,
-        description="One SELECT over the view `files`. It runs over each group of files by itself.",
+        description="One SELECT over the view `files`. The answer is the one over all files; SQL that cannot be "
+        "divided is refused where the files are more than one work reads.",
     )
     sources: Annotated[list[Path], StopsAtFirst()] = Field(
         default_factory=list[str],
@@ -66,8 +70,16 @@ class ScanBody(BoundedBody):
         description="Parquet files, folders and globs, as the workers see them: paths or s3://.",
     )
     ts_column: FieldName | None = Field(None, description="The column of the result that holds its time.")
-    with_filename: bool = Field(False, description="Whether `files` has a column `filename`.")
-    max_rows: int | None = Field(None, ge=1, description="A group with a larger result is an error.")
+    merge: Merging = Field(
+        Merging.AUTO,
+        description="`none` gives the rows of each group of files as they are: the SQL runs over each by itself.",
+    )
+    with_filename: bool = Field(
+        False, description="Whether `*` has a column `filename`; SQL that names it has it anyway."
+    )
+    max_rows: int | None = Field(
+        None, ge=1, description="A group with a larger result is an error, and so is a larger merged answer."
+    )
     files_per_work: int | None = Field(
         None, ge=1, le=10_000, description="Files in one work; by default up to 32 files or 64 MiB."
     )
@@ -97,15 +109,19 @@ def scan_router(service: ScanService, roots: SourceRoots | None = None) -> APIRo
     ) -> Response:
         """Run one SELECT over many Parquet files, on many workers.
 
-        The files are divided into groups. The SQL runs over each group by itself, and the rows of all groups come back
-        in the order of the files. An answer that ends before its proper end was broken off: `/v1/queries/{query_id}`
-        says why.
+        The files are divided into groups, and the SQL with them: what it aggregates, sorts, limits or makes distinct
+        becomes one answer, as DuckDB alone would give it over all files. Rows that need no merging come back in the
+        order of the files. `key=value` folders of their paths, and `filename`, are columns.
+
+        An answer that ends before its proper end was broken off: `/v1/queries/{query_id}` says why.
         """
         border = None
         if roots is not None:
             border = await service.insist_within(roots, caller_of(request.scope), body.sources)
         form = choose_format(body.format, request.headers.get("accept", ""))
-        wanted = ScanRequest(body.sql, tuple(body.sources), body.ts_column, body.with_filename, body.max_rows)
+        wanted = ScanRequest(
+            body.sql, tuple(body.sources), body.ts_column, body.with_filename, body.max_rows, body.merge
+        )
         return ScanResponse(service, wanted, form, tenant, body.files_per_work, body.timeout_s, border)
 
     _ = scan
@@ -197,32 +213,78 @@ class ScanResponse(Response):
     async def _chunks(self, plan: ScanPlan) -> AsyncGenerator[bytes]:
         writer = make_writer(self._form)
         try:
-            async with self._service.harvest(plan) as harvest, aclosing(harvest.results()) as results:
-                async for _, artifact in results:
-                    async with aclosing(_render(writer, artifact)) as parts:
-                        async for part in parts:
-                            yield part
+            async with (
+                self._service.harvest(plan) as harvest,
+                aclosing(harvest.results()) as results,
+                aclosing(self._parts(plan, writer, results)) as parts,
+            ):
+                async for part in parts:
+                    yield part
             end = await in_thread(writer.finish)
             if end:
                 yield end
         finally:
             await in_thread(writer.close)
 
+    async def _parts(self, plan: ScanPlan, writer: Writer, results: Results) -> AsyncGenerator[bytes]:
+        """The answer, without its end."""
+        order, window = plan.division.merge, plan.window()
+        if order is None:
+            async for _, artifact in results:
+                batches = _batches(artifact) if window is None else window.cut(_batches(artifact))
+                async with aclosing(_render(writer, batches, artifact.release)) as parts:
+                    async for part in parts:
+                        yield part
+                if window is not None and window.is_full:
+                    break  # leaving the harvest cancels the rest
+            return
+        most = plan.request.max_rows
+        async with self._service.merging.answer(order, _artifacts(results)) as answer:
+            batches = answer.batches if most is None else _at_most(answer.batches, most)
+            async with aclosing(_render(writer, batches, answer.close, answer.token.cancel)) as parts:
+                async for part in parts:
+                    yield part
 
-async def _render(writer: Writer, artifact: FetchedArtifact) -> AsyncGenerator[bytes]:
-    """The artifact's rows as bytes, computed in a thread. However this ends, that has ended too, and the artifact is
+
+async def _artifacts(results: Results) -> AsyncGenerator[FetchedArtifact]:
+    async for _, artifact in results:
+        yield artifact
+
+
+async def _render(
+    writer: Writer,
+    batches: Iterator[Batch],
+    release: Callable[[], None],
+    on_cancel: Callable[[], None] | None = None,
+) -> AsyncGenerator[bytes]:
+    """The rows as bytes, computed in a thread. However this ends, that has ended too, and what they are of is
     released."""
-    parts = rendered(writer, _batches(artifact))
+    parts = rendered(writer, batches)
 
-    def release() -> None:
+    def close() -> None:
         parts.close()  # with the file that it reads
-        artifact.release()
+        release()
 
     try:
-        while (part := await in_thread(lambda: next(parts, None))) is not None:
+        while (part := await in_thread(lambda: next(parts, None), on_cancel=on_cancel)) is not None:
             yield part
     finally:
-        await in_thread(release)
+        await in_thread(close, on_cancel=on_cancel)
+
+
+def _at_most(batches: Iterator[Batch], rows_max: int) -> Iterator[Batch]:
+    rows = 0
+    for batch in batches:
+        rows += batch.num_rows
+        if rows > rows_max:
+            raise QuarterdeckError(
+                ErrorCode.RESOURCE_EXHAUSTED,
+                "the answer was not sent",
+                f"it has more than the {rows_max} rows that were allowed",
+                "ask for fewer rows, or allow more",
+                retryable=False,
+            )
+        yield batch
 
 
 def _batches(artifact: FetchedArtifact) -> Iterator[Batch]:

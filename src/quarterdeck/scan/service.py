@@ -1,7 +1,7 @@
 """Scans on the coordinator: sources become files, files become works, and results come back in the order of the files.
 
-The SQL runs over each group of files by itself, on one worker: what it aggregates it aggregates within its group.
-Whoever wants one number over all of them combines the rows that come back.
+The answer is the one that DuckDB alone would give over all files: their rows, or what is merged of the works' rows; see
+`division`. Whoever asks for that gets the rows of each work as they are.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,15 +19,16 @@ from quarterdeck.crew.harvest import Harvest, Window
 from quarterdeck.crew.ports import Clock
 from quarterdeck.crew.process.clocks import RandomIds
 from quarterdeck.crew.query_log import AskedQuery, QueryKind, QueryLog
+from quarterdeck.engines.sql_split import Way
 from quarterdeck.http.gate import Caller
+from quarterdeck.scan.division import Divider, Division, Planner
+from quarterdeck.scan.merging import PartMerging
 from quarterdeck.scan.model import ScanRequest, encode_task
+from quarterdeck.scan.parquet_sources import parquet_files
+from quarterdeck.scan.row_window import RowWindow
 from quarterdeck.stores.objects import ObjectRef, ObjectStores
 from quarterdeck.stores.source_roots import Border, SourceRoots
 
-_GROUP_BYTES: Final = 64 * 1024 * 1024
-"""Files of one work, together: large enough that the way there and back does not count, small enough that a worker lost
-in the middle costs little."""
-_GROUP_FILES: Final = 32
 _LEAF: Final = LeafId("scan")
 _WAITING_FOR_EACH: Final = 50
 """Scans that may wait in line for each that may run. The last of more would wait for minutes, each connected."""
@@ -39,10 +40,15 @@ class ScanPlan:
 
     query_id: QueryId
     request: ScanRequest
-    groups: tuple[tuple[ObjectRef, ...], ...]
-    """The files of each work. A request without sources is one work without files."""
+    division: Division
+    """The files of each work, and how their rows become the answer. A request without sources is one work without
+    files."""
     tenant: str
     """Whose workers do it."""
+
+    @property
+    def groups(self) -> tuple[tuple[ObjectRef, ...], ...]:
+        return tuple(tuple(file.ref for file in group) for group in self.division.groups)
 
     @property
     def files(self) -> int:
@@ -52,11 +58,16 @@ class ScanPlan:
     def size_bytes(self) -> int:
         return sum(file.size_bytes for group in self.groups for file in group)
 
+    def window(self) -> "RowWindow | None":
+        """Which of the works' rows are the answer, if not all of them are."""
+        plan = self.division.plan
+        return RowWindow(plan.offset, plan.limit) if plan is not None and plan.way is Way.FIRST else None
+
     def works(self) -> Iterator[WorkSpec]:
-        for number, group in enumerate(self.groups):
+        for number, group in enumerate(self.division.groups):
             key = WorkKey(self.query_id, _LEAF, WorkId(f"{self.query_id}/{number}"))
-            payload = encode_task(self.request.task(group))
-            affinity = group[0].url if group else ""
+            payload = encode_task(self.division.task(self.request, group))
+            affinity = group[0].ref.url if group else ""
             yield WorkSpec(key, WorkKind.SEARCH, SEARCH, payload, affinity_key=affinity, tenant=self.tenant)
 
 
@@ -66,6 +77,8 @@ class ScanService:
         driver: CoordinatorDriver[FetchedArtifact],
         objects: ObjectStores,
         ids: RandomIds,
+        planner: Planner,
+        merging: PartMerging,
         *,
         clock: Clock,
         window: Window,
@@ -80,6 +93,8 @@ class ScanService:
         self.admission: Final = Admission(
             at_once, clock, what="scan", setting="scans_at_once", waiting_at_most=_WAITING_FOR_EACH * at_once
         )
+        self.merging: Final = merging
+        self._divider = Divider(planner)
         self._timeout_s = timeout_s
         self._driver = driver
         self._objects = objects
@@ -115,15 +130,18 @@ class ScanService:
         border: Border | None = None,
         query_id: QueryId | None = None,
     ) -> ScanPlan:
-        """Finds the files and divides them. A source that finds nothing is an error that names it."""
+        """Finds the files, and divides them and the SQL. A source that finds nothing is an error that names it, and so
+        is SQL that does not divide over many files."""
         self._insist_open()
         found: dict[str, ObjectRef] = {}
         for source in request.sources:
-            for file in await self._objects.find(source, border):
+            for file in parquet_files(source, await self._objects.find(source, border)):
                 found[file.url] = file
-        groups = tuple(_grouped(list(found.values()), files_per_work)) if request.sources else ((),)
-        crew = self._driver.crew_of(tenant, WorkKind.SEARCH)
-        return ScanPlan(query_id or self._ids.query_id(), request, groups, crew)
+        if request.sources:
+            division = await self._divider.divided(request, list(found.values()), files_per_work)
+        else:
+            division = Division(((),), (), request.sql)
+        return ScanPlan(query_id or self._ids.query_id(), request, division, self._driver.crew_of(tenant, WorkKind.SEARCH))
 
     def harvest(self, plan: ScanPlan) -> Harvest[FetchedArtifact]:
         """Begins it. Leaving the harvest cancels what is left."""
@@ -145,22 +163,3 @@ class ScanService:
                 "this coordinator is shutting down",
                 "ask another one, or this one when it is back",
             )
-
-
-def _grouped(files: Sequence[ObjectRef], files_per_work: int | None) -> Iterator[tuple[ObjectRef, ...]]:
-    """Neighbours together, up to so many files, or up to a size."""
-    group: list[ObjectRef] = []
-    size_bytes = 0
-    for file in files:
-        full = (
-            len(group) >= files_per_work
-            if files_per_work is not None
-            else len(group) >= _GROUP_FILES or (group and size_bytes + file.size_bytes > _GROUP_BYTES)
-        )
-        if full:
-            yield tuple(group)
-            group, size_bytes = [], 0
-        group.append(file)
-        size_bytes += file.size_bytes
-    if group:
-        yield tuple(group)

@@ -1,0 +1,60 @@
+"""Plans and merges as `duckdb_plan` and `duckdb_merge` do, in processes of their own: see `contained`."""
+
+import json
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from quarterdeck.engines.contained import PATIENCE_S, ContainedEngine, ContainedRows
+from quarterdeck.engines.engine_wire import BrokenAnswerError
+from quarterdeck.engines.limits import EngineLimits
+from quarterdeck.engines.merge_question import MergeQuestion, PlanQuestion, PruneQuestion
+from quarterdeck.engines.scan_file import PathColumn
+from quarterdeck.engines.sql_plan import MergeOrder, Plan
+from quarterdeck.engines.stop_signal import StopSignal
+
+_ENGINE: Final = "quarterdeck.engines.merge_engine:MergeEngine"
+
+
+class ContainedMerger(ContainedEngine):
+    """Any number of threads may ask at once. The first question starts the processes."""
+
+    def __init__(
+        self, *, at_once: int, memory_limit_bytes: int, spill_bytes: int, patience_s: float = PATIENCE_S
+    ) -> None:
+        """Memory, and disk beyond it, are for each merge."""
+        limits = EngineLimits(
+            threads=1, memory_limit_bytes=memory_limit_bytes, idle_databases=0, spill_bytes=spill_bytes
+        )
+        super().__init__(_ENGINE, limits, at_once=at_once, patience_s=patience_s)
+
+    def plan(self, sql: str, stop: StopSignal) -> Plan:
+        """Raises `QuarterdeckError` for what is not one SELECT that reads."""
+        return Plan.decode(self._words(PlanQuestion(sql).encode(), stop))
+
+    def kept_files(
+        self,
+        sql: str,
+        columns: Sequence[PathColumn],
+        values: Sequence[tuple[str | None, ...]],
+        stop: StopSignal,
+    ) -> list[int] | None:
+        """The places of the files that may have rows for the SELECT; None is all of them."""
+        named = tuple((column.name, column.kind) for column in columns)
+        found = json.loads(self._words(PruneQuestion(sql, named, tuple(values)).encode(), stop))
+        return found if found is None else [int(place) for place in found]
+
+    @contextmanager
+    def merge(
+        self, order: MergeOrder, paths: Sequence[Path], folder: Path, stop: StopSignal
+    ) -> Generator[ContainedRows]:
+        """Gives the rows of the answer to the block."""
+        with self.asked(None, MergeQuestion(order, tuple(paths), folder).encode(), stop) as rows:
+            yield rows
+
+    def _words(self, question: bytes, stop: StopSignal) -> bytes:
+        with self.asked(None, question, stop) as rows:
+            for _ in rows:
+                raise rows.broke(BrokenAnswerError("rows, and nobody asked for any"))
+            return rows.last or b""

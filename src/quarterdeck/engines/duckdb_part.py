@@ -1,0 +1,60 @@
+"""A SELECT and the columns that it meets: bound to them, and as a part of a larger one looked through before it runs.
+
+Who has divided a SELECT knows no columns. Here they are known, and DuckDB itself says which columns the whole answer
+has, and what is wrong with the SQL.
+"""
+
+import copy
+
+import duckdb
+
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.engines.duckdb_select import one_select
+from quarterdeck.engines.duckdb_tree import text_of
+from quarterdeck.engines.part_words import PartWords
+from quarterdeck.engines.sql_plan import PartChecks
+from quarterdeck.engines.sql_stars import hide_column
+
+_FILENAME = "filename"
+
+
+def bound(connection: duckdb.DuckDBPyConnection, sql: str, *, hides_filename: bool) -> duckdb.DuckDBPyRelation:
+    """The SELECT, not run yet. With `hides_filename`, a * means all columns of `files` but that one."""
+    select = one_select(connection, sql)
+    if hides_filename:
+        query = copy.deepcopy(select.query)
+        if hide_column(query, _FILENAME):
+            return connection.sql(text_of(connection, query))
+    return connection.sql(select.statement)
+
+
+def checked_part(
+    connection: duckdb.DuckDBPyConnection,
+    checks: PartChecks,
+    part: duckdb.DuckDBPyRelation,
+    hides_filename: bool,
+) -> PartWords:
+    """What is to be told with the rows. Raises for SQL that was divided as its columns do not allow."""
+    whole = bound(connection, checks.whole_sql, hides_filename=hides_filename)
+    answer = tuple(zip(whole.columns, map(str, whole.types), strict=True))
+    scope = bound(connection, checks.scope_sql, hides_filename=False)
+    columns = tuple(zip(scope.columns, map(str, scope.types), strict=True))
+    _insist_results(checks, {name.lower() for name, _ in columns})
+    probes = () if checks.probe_sql is None else bound(connection, checks.probe_sql, hides_filename=False).types
+    return PartWords(
+        answer,
+        tuple(map(str, part.types)),
+        tuple(column for column in columns if checks.names is None or column[0].lower() in checks.names),
+        tuple(map(str, probes)),
+    )
+
+
+def _insist_results(checks: PartChecks, columns: set[str]) -> None:
+    for name in checks.not_columns:
+        if name in columns:
+            raise QuarterdeckError(
+                ErrorCode.WORK_FAILED,
+                "the SQL was not divided among works",
+                f"{name} is a column of the files and also the name of a column of the result",
+                f"give the result another name than {name}, or write the expression instead of the name",
+            )

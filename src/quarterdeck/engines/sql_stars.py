@@ -1,0 +1,40 @@
+"""What a * stands for, when `files` has a column that nobody should see who does not name it."""
+
+from collections.abc import Iterator
+
+from quarterdeck.engines.sql_relations import FILES, expressions_in, own_expressions
+from quarterdeck.engines.sql_tree import Node, nodes_in
+
+
+def hide_column(query: Node, column: str) -> bool:
+    """Changes the tree so that no * over `files` has the column; whether there was any."""
+    selects = [node for node in nodes_in(query) if node.get("type") == "SELECT_NODE"]
+    found = False
+    for select in selects:
+        tables = list(_tables(select["from_table"]))
+        names = {str(table["alias"] or table["table_name"]).lower() for table in tables if _is_files(table)}
+        if not names:
+            continue
+        for star in expressions_in(own_expressions(select)):
+            if star.get("class") != "STAR" or star["expr"] is not None:
+                continue
+            if star["relation_name"] and str(star["relation_name"]).lower() not in names:
+                continue
+            if column not in (str(name).lower() for name in star["exclude_list"]):
+                star["exclude_list"] = [*star["exclude_list"], column]
+                found = True
+    return found
+
+
+def _tables(relation: Node) -> Iterator[Node]:
+    left = [relation]
+    while left:
+        node = left.pop()
+        if node["type"] == "BASE_TABLE":
+            yield node
+        elif node["type"] == "JOIN":
+            left += (node["left"], node["right"])
+
+
+def _is_files(table: Node) -> bool:
+    return str(table["table_name"]).lower() == FILES

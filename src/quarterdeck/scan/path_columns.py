@@ -1,0 +1,64 @@
+"""The columns that the paths of files have: `date=2026-11-01/part.parquet` gives all rows of the file a date.
+
+They are DuckDB's rules: the names stand before `=` in folders, all files have the same ones, values are unquoted as in
+URLs, and a column has the first of DATE, TIMESTAMP and BIGINT that all its values are written in, else VARCHAR. That is
+decided over all files of a scan, not over those of one work. Where DuckDB takes odd spellings for numbers and dates
+(`epoch`, `-0`, blanks), the column has text here.
+"""
+
+import re
+from collections.abc import Sequence
+from datetime import date
+from typing import Final
+from urllib.parse import unquote
+
+from quarterdeck.engines.scan_file import PathColumn
+from quarterdeck.stores.locations import parse_location
+
+Values = tuple[str | None, ...]
+
+_NOTHING: Final = "__HIVE_DEFAULT_PARTITION__"
+_PAIR: Final = re.compile(r"([^=?\n\\]+)=([^=?\n\\]*)")
+_DATE: Final = re.compile(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})")
+_TIME: Final = re.compile(r"[ T]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{0,5}[1-9])?")
+_BIGINT: Final = re.compile(r"0|-?[1-9][0-9]{0,18}")
+_BIGINT_MAX: Final = 2**63 - 1
+
+
+def path_columns(urls: Sequence[str]) -> tuple[tuple[PathColumn, ...], list[Values]]:
+    """The columns, and their values for each file; none when not all files have the same ones."""
+    pairs = [_pairs(url) for url in urls]
+    names = sorted(pairs[0]) if pairs else []
+    if not names or any(sorted(each) != names for each in pairs) or len({name.lower() for name in names}) < len(names):
+        return (), [()] * len(urls)
+    values = [tuple(each[name] for name in names) for each in pairs]
+    kinds = [_kind({row[place] for row in values}) for place in range(len(names))]
+    return tuple(PathColumn(name, kind) for name, kind in zip(names, kinds, strict=True)), values
+
+
+def _pairs(url: str) -> dict[str, str | None]:
+    found: dict[str, str | None] = {}
+    for folder in parse_location(url).key.split("/")[:-1]:
+        pair = _PAIR.fullmatch(folder)
+        if pair is not None:
+            found.setdefault(pair[1], None if pair[2] == _NOTHING else unquote(pair[2]))
+    return found
+
+
+def _kind(values: set[str | None]) -> str:
+    kinds = {_kind_of(value) for value in values if value is not None}
+    return kinds.pop() if len(kinds) == 1 else "VARCHAR"
+
+
+def _kind_of(value: str) -> str:
+    day = _DATE.match(value)
+    if day is not None:
+        try:
+            date(int(day[1]), int(day[2]), int(day[3]))
+        except ValueError:  # no such day
+            return "VARCHAR"
+        rest = value[day.end() :]
+        return "DATE" if not rest else "TIMESTAMP" if _TIME.fullmatch(rest) else "VARCHAR"
+    if _BIGINT.fullmatch(value) and -_BIGINT_MAX - 1 <= int(value) <= _BIGINT_MAX:
+        return "BIGINT"
+    return "VARCHAR"

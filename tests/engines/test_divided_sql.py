@@ -1,0 +1,339 @@
+"""SQL that is divided among parts and merged gives what DuckDB alone gives over all files: rows, names and types."""
+
+import math
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from quarterdeck.core.errors import QuarterdeckError
+from quarterdeck.engines import sql_aggregates
+from quarterdeck.engines.scan_file import PathColumn, ScanFile
+from quarterdeck.engines.sql_split import Way
+from quarterdeck.scan.path_columns import path_columns
+from tests.engines.divided import Crew, alone, write
+
+ROWS = (0, 1, 5, 40, 120, 13)
+SEEDS = range(6)
+QUESTIONS = 25
+"""For each seed."""
+
+COLUMNS = ["a", "g", "ut", "d", "f", "e", "b", "h", "s", "dt", "ts", "tz", "bo", "en", "l", "st", "ti", "ub", "uu"]
+NUMBERS = ["a", "g", "ut", "f", "e", "b", "h", "ub"]
+KEYS = [
+    *("g", "s", "bo", "dt", "ut", "en", "l", "uu", "ts", "d", "a % 3", "upper(s)", "date_trunc('month', ts)"),
+    *("coalesce(g, -1)", "f", "st", "h", "e", "g + ut", "s || 'x'", "ti"),
+]
+WHERES = ["", "", "WHERE a > 10", "WHERE g IS NOT NULL", "WHERE false", "WHERE d < 3 AND s = 'x'", "WHERE s LIKE '%x%'"]
+RELATIONS = ["files", "files", "files f", "(SELECT * FROM files WHERE ut <> 1) q", "files, range(2) r(z)"]
+ABOUT = ("stddev", "var_pop", "sem", "skewness", "corr", "avg(d)")
+"""What DuckDB itself rounds in one way or another, by how its threads share the rows."""
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[ScanFile]:
+    """Numbers of all kinds, with nulls, NaN, and values that stand in several files."""
+    folder = tmp_path_factory.mktemp("lake")
+    made: list[ScanFile] = []
+    for i, rows in enumerate(ROWS):
+        path = folder / f"f{i}.parquet"
+        write(
+            f"""
+            SELECT (range * 7 + {i})::INT a, CASE WHEN range % 5 > 0 THEN (range % 4)::SMALLINT END g,
+                (range % 3)::UTINYINT ut, CASE WHEN range % 11 = 0 THEN 'nan'::DOUBLE WHEN range % 7 > 0
+                    THEN ((range * 37 + {i}) % 17)::DOUBLE / 4 END d, ((range * 13 + {i}) % 23)::FLOAT / 2 f,
+                ((range * 31 + {i}) % 1000 / 8)::DECIMAL(9, 2) e, (range * 1000000007 + {i}) * 1000003 b,
+                ((range % 9) - 4)::HUGEINT * 100000000000000000000 h, ['x', 'Ä', NULL][range % 3 + 1] s,
+                DATE '2026-01-01' + (range % 10)::INT dt, TIMESTAMP '2026-01-01' + INTERVAL (range) HOUR ts,
+                TIMESTAMPTZ '2026-01-01' + INTERVAL (range) MINUTE tz, range % 2 = 0 bo,
+                (range % 3)::VARCHAR::ENUM('2', '1', '0') en, [range % 2] l, {{'p': range % 2, 'q': 'z'}} st,
+                TIME '10:00' + INTERVAL (range % 50) MINUTE ti, (range % 13)::UBIGINT ub,
+                ('00000000-0000-0000-0000-00000000000' || range % 4)::UUID uu
+            FROM range({rows})""",
+            path,
+        )
+        made.append(ScanFile(path, f"s3://lake/f{i}.parquet"))
+    return made
+
+
+@pytest.fixture(scope="module")
+def crew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crew]:
+    crew = Crew(tmp_path_factory.mktemp("crew"))
+    yield crew
+    crew.close()
+
+
+def rows_of(table: Any, *, is_sorted: bool) -> list[tuple[Any, ...]]:
+    names = [f"c{number}" for number in range(table.num_columns)]
+    rows = [tuple(map(comparable, row.values())) for row in table.rename_columns(names).to_pylist()]
+    return rows if is_sorted else sorted(rows, key=repr)
+
+
+def comparable(value: object) -> object:
+    if isinstance(value, float):
+        return "NaN" if math.isnan(value) else value + 0.0  # no -0.0
+    return value
+
+
+def same(left: object, right: object, about: bool) -> bool:
+    if about and isinstance(left, float) and isinstance(right, float):
+        return math.isclose(left, right, rel_tol=1e-9, abs_tol=1e-9)
+    return left == right
+
+
+def check_same(got: Any, wanted: Any, sql: str, *, is_sorted: bool) -> None:
+    assert got.schema.remove_metadata() == wanted.schema.remove_metadata(), sql
+    about = any(word in sql for word in ABOUT)
+    both = list(zip(rows_of(got, is_sorted=is_sorted), rows_of(wanted, is_sorted=is_sorted), strict=True))
+    for mine, theirs in both:
+        assert all(same(left, right, about) for left, right in zip(mine, theirs, strict=True)), (sql, mine, theirs)
+
+
+class Questions:
+    def __init__(self, seed: int) -> None:
+        self._chance = random.Random(seed)
+
+    def next(self) -> tuple[str, bool]:
+        """A question, and whether its rows have an order."""
+        pick = self._chance.choices((self._grouped, self._distinct, self._sorted, self._first), (12, 3, 4, 1))[0]
+        return pick()
+
+    def _aggregate(self) -> str:
+        one = self._chance.choice
+        number = one(NUMBERS)
+        call = one(
+            [
+                *("count(*)", f"count({one(COLUMNS)})", f"min({one(COLUMNS)})", f"max({one(COLUMNS)})"),
+                *(f"sum({number})", f"avg({one([*NUMBERS, 'dt', 'ts', 'tz', 'ti', 'd'])})", f"avg(DISTINCT {number})"),
+                *(f"count(DISTINCT {one(COLUMNS)})", f"sum(DISTINCT {number})", "bool_and(bo)", "bool_or(a % 3 = 1)"),
+                *("bit_xor(a)", "bit_or(b)", "count_if(bo)", "any_value(1)", "corr(a, f)", "regr_count(a, f)"),
+                f"{one(['stddev', 'var_pop', 'sem', 'skewness'])}({one(['a', 'e', 'f'])})",
+            ]
+        )
+        if self._chance.random() < 0.2:
+            call += f" FILTER (WHERE {one(['g = 1', 'a > 20', 's IS NULL', 'false'])})"
+        return call
+
+    def _grouped(self) -> tuple[str, bool]:
+        one, chance = self._chance.choice, self._chance.random
+        keys = [one(KEYS) for _ in range(one([0, 1, 1, 2]))]
+        items = [f"{key} AS k{at}" if chance() < 0.5 else key for at, key in enumerate(keys)]
+        items += [self._aggregate() for _ in range(one([1, 2, 3]))]
+        items += one([[], [], ["sum(a) / count(*)"], ["round(avg(e), 2) AS ra", "max(a) - min(a) AS spread"]])
+        groups = [f"GROUP BY {', '.join(keys)}", f"GROUP BY {', '.join(str(at + 1) for at in range(len(keys)))}"]
+        group = one([*groups, "GROUP BY ALL"]) if keys else ""
+        having = one(["", "", "", "HAVING count(*) > 3", "HAVING sum(a) > 50", "HAVING max(f) > 1 AND count(*) < 1000"])
+        distinct = one(["", "", "DISTINCT "])
+        sql = f"SELECT {distinct}{', '.join(items)} FROM {one(RELATIONS)} {one(WHERES)} {group} {having}"
+        return self._ordered(sql) if chance() < 0.5 else (sql, False)
+
+    def _ordered(self, sql: str) -> tuple[str, bool]:
+        one = self._chance.choice
+        end = one(["", " LIMIT 0", " LIMIT 3", " LIMIT 4 OFFSET 2", " OFFSET 3"])
+        return f"{sql} ORDER BY ALL{one(['', ' DESC', ' NULLS FIRST'])}{end}", True
+
+    def _distinct(self) -> tuple[str, bool]:
+        columns = ["a", "g", "s", "upper(s) u", "d", "a % 5 m", "dt", "st", "l", "en", "e", "h", "uu", "tz", "*"]
+        items = self._chance.sample(columns, self._chance.choice([1, 2]))
+        chosen = "*" if "*" in items else ", ".join(items)
+        sql = f"SELECT DISTINCT {chosen} FROM {self._chance.choice(RELATIONS)} {self._chance.choice(WHERES)}"
+        return self._ordered(sql) if self._chance.random() < 0.6 else (sql, False)
+
+    def _sorted(self) -> tuple[str, bool]:
+        """By something that leaves no two rows equal: which of them comes first is not said."""
+        columns = ["a", "g", "s", "upper(s) u", "d", "b", "dt", "ts", "e", "h", "en", "*"]
+        items = self._chance.sample(columns, self._chance.choice([1, 2, 3]))
+        chosen = "*" if "*" in items else ", ".join(items)
+        orders = ["g DESC", "s NULLS LAST", "d", "d DESC NULLS LAST", "length(s)", "-a", "en DESC", "f", "dt DESC"]
+        order = ", ".join([*self._chance.sample(orders, self._chance.choice([0, 1, 2])), "a", "b", "ts", "ut"])
+        where, end = (
+            self._chance.choice(WHERES),
+            self._chance.choice(["", " LIMIT 7", " LIMIT 3 OFFSET 5", " OFFSET 4"]),
+        )
+        return f"SELECT {chosen} FROM files {where} ORDER BY {order}{end}", True
+
+    def _first(self) -> tuple[str, bool]:
+        limit, end = self._chance.choice([0, 1, 20, 1000]), self._chance.choice(["", " OFFSET 3"])
+        return f"SELECT a, s FROM files {self._chance.choice(WHERES)} LIMIT {limit}{end}", True
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_questions_have_the_answers_that_duckdb_gives_alone(
+    crew: Crew, files: list[ScanFile], seed: int
+) -> None:
+    questions, groups = Questions(seed), (1, 2, 3, 6)[seed % 4]
+    size = len(files) // groups
+    divided = [files[at : at + size] for at in range(0, len(files), size)]
+    merged = 0
+    for _ in range(QUESTIONS):
+        sql, is_sorted = questions.next()
+        try:
+            wanted = alone(sql, files)
+        except duckdb.Error:
+            with pytest.raises(QuarterdeckError):
+                crew.answer(sql, divided)
+            continue
+        plan, got = crew.answer(sql, divided)
+        assert plan.way in (Way.MERGED, Way.FIRST), (sql, plan.why)
+        check_same(got, wanted, sql, is_sorted=is_sorted)
+        merged += plan.way is Way.MERGED
+    assert merged > QUESTIONS // 2
+
+
+@pytest.mark.parametrize(
+    "sql, why",
+    [
+        ("SELECT median(a) FROM files", "median of parts"),
+        ("SELECT g, string_agg(s, ',') FROM files GROUP BY g", "string_agg of parts"),
+        ("SELECT list(a) FROM files", "list of parts"),
+        ("SELECT first(a) FROM files", "first of parts"),
+        ("SELECT approx_count_distinct(a) FROM files", "approx_count_distinct of parts"),
+        ("SELECT sum(a ORDER BY b) FROM files", "sum of parts"),
+        ("SELECT min(a, 3) FROM files", "min of parts"),
+        ("SELECT geomean(a) FROM files", "geomean of parts"),
+        ("SELECT row_number() OVER () FROM files", "window function"),
+        ("SELECT a FROM files QUALIFY row_number() OVER (ORDER BY a) < 3", "QUALIFY"),
+        ("SELECT a FROM files WHERE a = (SELECT max(a) FROM files)", "query within an expression"),
+        ("SELECT a FROM files WHERE a IN (SELECT a FROM files)", "query within an expression"),
+        ("WITH m AS (SELECT max(a) x FROM files) SELECT a FROM files, m", "has the aggregate max"),
+        ("SELECT count(*) FROM (SELECT a FROM files LIMIT 3)", "LIMIT or DISTINCT"),
+        ("SELECT count(*) FROM (SELECT DISTINCT a FROM files)", "LIMIT or DISTINCT"),
+        ("SELECT x.a FROM files x JOIN files y ON x.a = y.a", "joins files with files"),
+        ("SELECT * FROM range(3) r(z) LEFT JOIN files ON z = a", "LEFT JOIN"),
+        ("SELECT * FROM files FULL JOIN range(3) r(z) ON z = a", "JOIN"),
+        ("SELECT * FROM files POSITIONAL JOIN range(3) r(z)", "JOIN"),
+        ("SELECT a FROM files UNION ALL SELECT b FROM files", "UNION"),
+        ("SELECT a FROM files USING SAMPLE 3", "SAMPLE"),
+        ("SELECT a FROM files TABLESAMPLE 10%", "SAMPLE"),
+        ("SELECT DISTINCT ON (g) g, a FROM files ORDER BY g, a", "DISTINCT ON"),
+        ("SELECT a FROM files LIMIT 10%", "percent"),
+        ("SELECT a FROM files LIMIT (SELECT 3)", "no plain number"),
+        ("SELECT g, count(*) FROM files GROUP BY ROLLUP (g)", "ROLLUP"),
+        ("SELECT g, ut, count(*) FROM files GROUP BY GROUPING SETS ((g), (ut))", "GROUPING SETS"),
+        ("SELECT s FROM files ORDER BY s COLLATE nocase", "COLLATE"),
+        ("SELECT random() r FROM files ORDER BY r + 1", "chance"),
+        ("SELECT max(COLUMNS('a|b')) FROM files", "COLUMNS"),
+        ("SUMMARIZE files", ""),
+    ],
+)
+def test_what_is_not_certain_to_be_exact_needs_all_files_together(crew: Crew, sql: str, why: str) -> None:
+    plan = crew.plan(sql)
+    assert plan.way is Way.TOGETHER
+    assert why in plan.why
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM files WHERE a > 3",
+        "SELECT unnest(l), a + 1 FROM files",
+        "SELECT a, (SELECT max(x) FROM unnest(l) t(x)) FROM files",
+        "WITH q AS (SELECT * FROM files WHERE a > 3) SELECT a FROM q",
+        "SELECT * FROM files JOIN (VALUES (1, 'one')) v(n, word) ON a = n",
+        "SELECT * FROM files LEFT JOIN range(3) r(z) ON z = a",
+        "SELECT a FROM files ANTI JOIN range(3) r(z) ON z = a",
+        "SELECT list_sum(l) FROM files",
+    ],
+)
+def test_what_makes_its_rows_one_by_one_runs_as_it_was_written(crew: Crew, sql: str) -> None:
+    plan = crew.plan(sql)
+    assert (plan.way, plan.part_sql) == (Way.ROWS, sql)
+
+
+def test_every_aggregate_of_duckdb_is_known(crew: Crew) -> None:
+    """One that is not would be taken for a function of a row."""
+    with duckdb.connect(":memory:") as database:
+        aggregates = {
+            name
+            for (name,) in database.sql(
+                "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type = 'aggregate'"
+            ).fetchall()
+        }
+        macros: Sequence[tuple[str, str]] = database.sql(
+            "SELECT DISTINCT function_name, macro_definition FROM duckdb_functions() WHERE function_type = 'macro'"
+        ).fetchall()
+    assert aggregates <= sql_aggregates.AGGREGATES
+    for name, definition in macros:
+        if any(f"{aggregate}(" in definition.replace("list_", "") for aggregate in aggregates if len(aggregate) > 3):
+            plan = crew.plan(f'SELECT "{name}"(a) FROM files')
+            assert plan.way is not Way.ROWS or definition.count("list_") or name in sql_aggregates.AGGREGATES, name
+
+
+# Columns of paths
+
+
+VALUES = [
+    *("2026-11-01", "2026-11-31", "2026-1-1", "7", "07", "-7", "+7", "7.5", "1e3", "", "NULL", "x", "a=b"),
+    *("9223372036854775807", "9223372036854775808", "2026-11-01 10:00:00", "2026-11-01 10:00:00.5", "a%20b", "a%2Fb"),
+    *(
+        "__HIVE_DEFAULT_PARTITION__",
+        "true",
+        "2026-11-01T10:00:00",
+        "é",
+        "1_000",
+        "0",
+        "today",
+        "2026-11-01x",
+        "2026-11-01 25:00:00",
+    ),
+]
+
+
+@pytest.mark.parametrize("values", [[value] for value in VALUES] + [VALUES[:1] + VALUES[20:21], ["1", "2", "x"]])
+def test_columns_of_paths_are_those_that_duckdb_makes(crew: Crew, tmp_path: Path, values: list[str]) -> None:
+    files: list[ScanFile] = []
+    for number, value in enumerate(values):
+        path = tmp_path / f"k={value}" / f"{number}.parquet"
+        path.parent.mkdir(exist_ok=True)
+        write(f"SELECT {number} AS v", path)
+        files.append(ScanFile(path, str(path)))
+    check_paths(crew, files, "SELECT * FROM files")
+
+
+@pytest.mark.parametrize("value", ["-0", " 7", "infinity", "epoch"])
+def test_odd_spellings_of_numbers_and_dates_are_text(value: str) -> None:
+    columns, values = path_columns([f"/lake/k={value}/a.parquet"])
+    assert (columns, values) == ((PathColumn("k", "VARCHAR"),), [(value,)])
+
+
+@pytest.mark.parametrize(
+    "folders",
+    [
+        ["a=1/b=2", "b=4/a=3"],
+        ["a=1", "b=1"],
+        ["a=1", ""],
+        ["a=1/a=2"],
+        ["A=1", "a=1"],
+        ["v=5", "v=6"],
+        ["a=b=c"],
+        ["=1"],
+        ["x=1/plain/y=2"],
+    ],
+)
+def test_folders_that_differ_are_taken_as_duckdb_takes_them(crew: Crew, tmp_path: Path, folders: list[str]) -> None:
+    files: list[ScanFile] = []
+    for number, folder in enumerate(folders):
+        path = tmp_path / folder / f"{number}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(f"SELECT {number} AS v, 'w' AS w", path)
+        files.append(ScanFile(path, str(path)))
+    check_paths(crew, files, "SELECT * FROM files")
+
+
+def check_paths(crew: Crew, files: Sequence[ScanFile], sql: str) -> None:
+    columns, values = path_columns([str(file.path) for file in files])
+    placed = [ScanFile(file.path, file.name, row) for file, row in zip(files, values, strict=True)]
+    _, got = crew.answer(sql, [placed], columns)
+    check_same(got, alone(sql, files), sql, is_sorted=True)
+
+
+def test_a_column_of_the_files_may_have_the_name_of_what_duckdb_adds(crew: Crew, tmp_path: Path) -> None:
+    path = tmp_path / "k=1" / "a.parquet"
+    path.parent.mkdir()
+    write("SELECT 'mine' AS filename, 7 AS file_index", path)
+    columns = (PathColumn("k", "BIGINT"),)
+    _, got = crew.answer("SELECT *, upper(filename) u FROM files", [[ScanFile(path, "theirs", ("1",))]], columns)
+    assert got.to_pylist() == [{"filename": "mine", "file_index": 7, "k": 1, "u": "MINE"}]
