@@ -53,7 +53,7 @@ def _insist_results(checks: PartChecks, columns: set[str]) -> None:
     for name in checks.not_columns:
         if name in columns:
             raise QuarterdeckError(
-                ErrorCode.WORK_FAILED,
+                ErrorCode.INVALID_ARGUMENT,
                 "the SQL was not divided among works",
                 f"{name} is a column of the files and also the name of a column of the result",
                 f"give the result another name than {name}, or write the expression instead of the name",

@@ -47,7 +47,10 @@ def text_of(connection: duckdb.DuckDBPyConnection, query: Node) -> str:
 
 def refused(why: str) -> QuarterdeckError:
     return QuarterdeckError(
-        ErrorCode.WORK_FAILED, "the SQL was not run", why, "write one SELECT that reads from `files` and nothing else"
+        ErrorCode.INVALID_ARGUMENT,
+        "the SQL was not run",
+        why,
+        "write one SELECT that reads from `files` and nothing else",
     )
 
 

@@ -141,7 +141,9 @@ class ScanService:
             division = await self._divider.divided(request, list(found.values()), files_per_work)
         else:
             division = Division(((),), (), request.sql)
-        return ScanPlan(query_id or self._ids.query_id(), request, division, self._driver.crew_of(tenant, WorkKind.SEARCH))
+        return ScanPlan(
+            query_id or self._ids.query_id(), request, division, self._driver.crew_of(tenant, WorkKind.SEARCH)
+        )
 
     def harvest(self, plan: ScanPlan) -> Harvest[FetchedArtifact]:
         """Begins it. Leaving the harvest cancels what is left."""

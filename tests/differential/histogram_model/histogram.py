@@ -12,6 +12,9 @@ from dataclasses import dataclass, field, replace
 CUSTOM = -53
 UNKNOWN, RESET, NOT_RESET, GAUGE = "unknown", "reset", "not_reset", "gauge"
 
+_ROOTS = {1: 1.414213562373095} | {level: 2.0**2.0**-level for level in range(2, 9)}
+"""Of two, from the first on. The first is not the nearest float."""
+
 
 class IncompatibleError(Exception):
     """Exponential buckets and custom ones."""
@@ -125,11 +128,20 @@ def over(number: float, divisor: float) -> float:
 
 
 def exponential_end(index: int, schema: int) -> float:
-    """Where a bucket ends: at a power of 2 ** (2 ** -schema); the last finite one at the largest number."""
+    """Where a bucket ends: at a power of 2 ** (2 ** -schema), as Prometheus' table has it to the last digit; the last
+    finite one at the largest number."""
     power = index * 2.0**-schema
-    if power == sys.float_info.max_exp:
-        return sys.float_info.max
-    return math.inf if power > sys.float_info.max_exp else 2.0**power
+    if power >= sys.float_info.max_exp:
+        return sys.float_info.max if power == sys.float_info.max_exp else math.inf
+    factor = 1.0
+    for level, digit in enumerate(_binary(power % 1), start=1):
+        factor *= _ROOTS[level] if digit else 1.0
+    return math.ldexp(factor, math.floor(power))
+
+
+def _binary(fraction: float) -> list[bool]:
+    """Its first eight binary digits: no schema needs more."""
+    return [bool(math.floor(fraction * 2**level) % 2) for level in range(1, 9)]
 
 
 def short(number: float) -> str:

@@ -104,7 +104,7 @@ class NativeHistogram:
         """With all counts and the total changed; the buckets stay."""
         return replace(
             self,
-            zero_count=0.0 if self.is_custom else change(self.zero_count),
+            zero_count=change(self.zero_count),
             count=change(self.count),
             total=change(self.total),
             positive=each_count(self.positive, change),
