@@ -7,6 +7,7 @@ compiles all there is to compile: a minute of processor time. How long it took i
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -35,7 +36,7 @@ _VERSION: Final = f"python{sys.version_info.major}.{sys.version_info.minor}"
 pytestmark = [pytest.mark.xdist_group("e2e-first-hour"), pytest.mark.timeout(1800)]
 
 
-# What there is to ask about: to be made by `quarterdeck sample-data` one day
+# What there is to ask about, beside what `quarterdeck sample-data` makes
 
 
 @dataclass(frozen=True)
@@ -277,15 +278,25 @@ def test_status_shows_the_crew(up: Up) -> None:
 
 
 def test_metrics_are_imported_and_asked_for(up: Up, data: SampleData) -> None:
-    told = up.installed.run("import", data.metrics, "--data-dir", "away/../data")
+    told = up.ask("import", data.metrics)
     assert "3 samples of 3 series" in told
+    assert "/data/lake, the lake of the crew at " in told
+    told = up.installed.run("import", data.metrics, "--data-dir", "away/../data")
+    assert "was imported before" in told
     answer = json.loads(up.ask("query", "sum(up)", "--at", str(AT_S), "--format", "json"))
     assert answer["data"]["result"][0]["value"][1] == "3"
 
 
 def test_rows_are_counted(up: Up, data: SampleData) -> None:
-    merge = ("--merge", "select sum(n) as n from parts", "--format", "csv")
-    assert up.ask("scan", "select count(*) as n from files", data.rows, *merge).splitlines()[1:] == ["300"]
+    assert up.ask("scan", "select count(*) as n from files", data.rows, "--format", "csv").splitlines()[1:] == ["300"]
+
+
+def test_sample_data_is_made_and_every_command_that_it_proposes_has_an_answer(up: Up) -> None:
+    told = up.ask("sample-data")
+    proposed = [shlex.split(line) for line in told.splitlines() if line.startswith("  quarterdeck ")]
+    assert {words[1] for words in proposed} == {"query", "metrics", "scan", "search"}
+    for words in proposed:
+        assert up.installed.run(*words[1:]).strip(), words
 
 
 @pytest.mark.parametrize("where", ["on the crew", "alone"])

@@ -60,6 +60,8 @@ def test_the_column_filename_has_the_names_and_a_star_has_it_only_when_asked_for
     assert rows_of(scanner, "SELECT filename FROM files ORDER BY 1", *files) == rows
     assert rows_of(scanner, "SELECT * FROM files WHERE filename LIKE '%a.%'", *files) == [(1,)]
     assert rows_of(scanner, "SELECT *, filename FROM files f LIMIT 1", *files) == [(1, "s3://lake/a.parquet")]
+    by_all = "SELECT filename, count(*) AS n FROM files GROUP BY ALL ORDER BY ALL"
+    assert rows_of(scanner, by_all, *files) == [("s3://lake/a.parquet", 1), ("s3://lake/b.parquet", 1)]
     both = "SELECT f.*, r.* FROM files f, range(1) r(filename)"
     assert rows_of(scanner, both, files[0]) == [(1, 0)]
     assert rows_of(scanner, "SELECT * FROM files LIMIT 1", *files, with_filename=True) == [(1, "s3://lake/a.parquet")]

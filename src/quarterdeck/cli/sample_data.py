@@ -71,15 +71,14 @@ def _suggested(order: SampleOrder, target: LakeTarget) -> list[str]:
     last = f"--last {order.hours:g}h"
     requests, logs = (shlex.quote(str(order.folder / name)) for name in (REQUESTS, LOGS))
     slowest = "histogram_quantile(0.9, sum by (job, le) (rate(http_request_duration_seconds_bucket[5m])))"
-    by_status = "'select status, count(*) as n from files group by status'"
-    merged = "'select status, sum(n) as n from parts group by status order by status'"
+    by_status = "'select date, status, count(*) as n from files group by all order by all'"
     queries = [
         f"quarterdeck query 'sum by (job) (rate(http_requests_total[5m]))' {last}{whose}{flags}",
         f"quarterdeck query '{slowest}' {last}{whose}{flags}",
         f"quarterdeck metrics{whose}{flags}",
     ]
     files = [
-        f"quarterdeck scan {by_status} {requests} --merge {merged}{flags}",
+        f"quarterdeck scan {by_status} {requests}{flags}",
         f"quarterdeck search 'level=error | count() by service, path' {logs}{flags}",
     ]
     lines = ["Try this:", "", *(f"  {command}" for command in (*queries, *files))]

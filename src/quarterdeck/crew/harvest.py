@@ -128,7 +128,7 @@ def _as_error(handle: QueryHandle[ResultT]) -> QuarterdeckError:
 
 
 _NEXT_STEP = {
-    ErrorCode.INVALID_ARGUMENT: "correct the request",
+    ErrorCode.INVALID_ARGUMENT: "asking again will not help",
     ErrorCode.NOT_FOUND: "check that it is there and that the workers may read it",
     ErrorCode.UNAUTHENTICATED: "send the crew's token",
     ErrorCode.PERMISSION_DENIED: "ask for what source_roots allows",

@@ -15,8 +15,12 @@ def hide_column(query: Node, column: str) -> bool:
         names = {str(table["alias"] or table["table_name"]).lower() for table in tables if _is_files(table)}
         if not names:
             continue
+        orders = [order for modifier in select["modifiers"] for order in modifier.get("orders", ())]
+        sorted_by = [id(order["expression"]) for order in orders]
         for star in expressions_in(own_expressions(select)):
             if star.get("class") != "STAR" or star["expr"] is not None:
+                continue
+            if id(star) in sorted_by:  # ORDER BY ALL: the columns of the result, and not those of `files`
                 continue
             if star["relation_name"] and str(star["relation_name"]).lower() not in names:
                 continue
