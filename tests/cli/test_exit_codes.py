@@ -50,6 +50,22 @@ def test_bad_input_has_one_exit_code(arguments: tuple[str, ...]) -> None:
     assert result.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("metrics", "--limit", "abc"), "Invalid value for '--limit': 'abc' is not a valid integer\n"),
+        (("metrics", "--limit", "0"), "Invalid value for '--limit': '0' is not greater than or equal to 1\n"),
+        (("scan", "x", "y", "--timeout-s", "x"), "Invalid value for '--timeout-s': 'x' is not a valid number\n"),
+        (("query", "up", "--format", "x"), "'--format': 'x' is not one of 'chart', 'table', 'json', 'csv'."),
+        (("query", "up", "--at", "x"), "--at was not understood: 'x': it is no time; write it as in "),
+        (("query", "up", "--at", "9999999999999"), "'9999999999999': so many seconds since 1970 are too"),
+        (("query", "up", "--last", "x"), "--last was not understood: 'x': it is no length of time; write it as in "),
+    ],
+)
+def test_bad_input_is_told_in_plain_words_with_what_was_typed(arguments: tuple[str, ...], told: str) -> None:
+    assert told in CliRunner().invoke(app, list(arguments)).stderr
+
+
 def test_the_page_lists_the_exit_code_of_every_failure() -> None:
     listed = {int(code): name for code, name in re.findall(r"^\| (\d+) \| `(\w+)` \|", PAGE.read_text(), re.MULTILINE)}
     assert listed == {row.exit_code: code.value for code, row in ERROR_TABLE.items()}

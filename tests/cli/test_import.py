@@ -212,6 +212,22 @@ def test_a_file_that_is_not_there_and_a_folder_are_told(elsewhere: Path) -> None
     assert imported("nothing.om").exit_code == 66
 
 
+@pytest.mark.parametrize("name", ["~/b c.om", "file://{}/home/b%20c.om", "folder/../home/b c.om"])
+def test_a_name_means_here_what_it_means_to_a_scan(elsewhere: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    (elsewhere / "home").mkdir()
+    (elsewhere / "home" / "b c.om").write_text(METRICS)
+    (elsewhere / "folder").mkdir()
+    monkeypatch.setenv("HOME", str(elsewhere / "home"))
+    result = imported(name.format(elsewhere))
+    assert (result.exit_code, samples_in(elsewhere / "quarterdeck-data" / "lake")) == (0, 3), result.stderr
+
+
+def test_a_home_that_nobody_has_is_told_before_anything_is_done(elsewhere: Path) -> None:
+    result = imported("a.om", "~nobody-of-this-name/b.om")
+    assert (result.exit_code, result.stdout) == (65, "")
+    assert "~nobody-of-this-name/b.om" in result.stderr
+
+
 def test_a_lake_that_cannot_be_written_to_is_told_and_nothing_is_imported(elsewhere: Path) -> None:
     lake = elsewhere / "quarterdeck-data" / "lake"
     lake.mkdir(parents=True)
@@ -292,12 +308,12 @@ def test_what_cannot_be_meant_is_told_before_anything_is_done(
     assert not (elsewhere / "quarterdeck-data" / "lake").exists()
 
 
-def test_a_time_for_samples_without_one_is_not_for_parquet(elsewhere: Path) -> None:
+def test_a_time_for_samples_without_one_is_not_for_parquet_and_nothing_is_done(elsewhere: Path) -> None:
     pq.write_table(pa.table({"metric": ["m"], "labels": ["{}"], "timestamp": [1], "value": [1.0]}), "m.parquet")
     result = imported("m.parquet", "a.om", "--at", "now")
     assert result.exit_code == 65
     assert "--at is for text" in result.stderr
-    assert samples_in(elsewhere / "quarterdeck-data" / "lake") == 3
+    assert not (elsewhere / "quarterdeck-data" / "lake").exists()
 
 
 def test_parquet_is_read_by_the_columns_that_are_named(elsewhere: Path) -> None:
@@ -393,4 +409,4 @@ def test_created_timestamps_of_other_formats_are_refused_before_anything_is_done
     result = imported("a.om", "b.prom", "--created-timestamps")
     assert result.exit_code != 0
     assert "only OpenMetrics has lines for --created-timestamps" in result.stderr
-    assert not (elsewhere / "quarterdeck-data").exists()
+    assert not (elsewhere / "quarterdeck-data" / "lake").exists()

@@ -1,5 +1,6 @@
 """What people are told about the token of their crew, also where it cannot be found by the address."""
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +25,15 @@ def run_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def commands(tmp_path: Path) -> list[str]:
     plan = replace(CrewPlan.of(CrewRequest(2, tmp_path / "data")), token_file=tmp_path / "token")
     return suggestions(plan, URL, CONTROL, LocalProcesses())
+
+
+def test_what_up_proposes_can_be_pasted_whatever_the_folders_are_called(tmp_path: Path, run_dir: Path) -> None:
+    run_dir.mkdir()
+    run_dir.chmod(0o777)  # so that the token is named
+    folder = tmp_path / "it's a földer"
+    told = commands(folder)
+    assert all(shlex.split(command)[-1] in (f"{folder}/token", f"token_file={folder}/token") for command in told)
+    assert f"{folder}/data/one-more" in shlex.split(told[-1])
 
 
 @pytest.mark.usefixtures("run_dir")

@@ -18,7 +18,7 @@ from quarterdeck.cli.compiled_code import compile_first, everything
 from quarterdeck.cli.main import app
 from quarterdeck.cli.stop_requests import StopRequests
 from quarterdeck.cli.warm import Screen, shown_place
-from quarterdeck.core.errors import QuarterdeckError
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.engines import code_folder
 from quarterdeck.engines.code_folder import CodeFolder, NoPlaceError
 from quarterdeck.engines.first_compile import CompiledMark, Progress
@@ -197,6 +197,15 @@ def test_one_that_fails_stops_the_start(mark: CompiledMark, console: Console, mo
     _Process("import sys; sys.exit(3)", monkeypatch)
     with StopRequests() as stop, pytest.raises(QuarterdeckError, match="ended with exit code 3"):
         compile_first(console, stop)
+
+
+def test_one_that_is_killed_is_no_bug_and_the_signal_is_told(
+    mark: CompiledMark, console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _Process("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", monkeypatch)
+    with StopRequests() as stop, pytest.raises(QuarterdeckError, match="was ended by SIGKILL, .* memory") as caught:
+        compile_first(console, stop)
+    assert caught.value.code is ErrorCode.RESOURCE_EXHAUSTED
 
 
 def test_who_wants_to_stop_need_not_wait_for_it(

@@ -135,7 +135,7 @@ class Child:
         code = self.exit_code
         if code is None:
             return "still runs"
-        return f"ended with exit code {code}" if code >= 0 else f"was ended by {signal.Signals(-code).name}"
+        return ended_how(code)
 
     def _open_log(self, path: Path) -> int:
         if path.exists() and path.stat().st_size > _LOG_LIMIT_BYTES:
@@ -143,6 +143,11 @@ class Child:
         log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         self._log_begins = os.fstat(log).st_size
         return log
+
+
+def ended_how(code: int) -> str:
+    """As `subprocess` tells it: the negative number of a signal, or an exit code."""
+    return f"ended with exit code {code}" if code >= 0 else f"was ended by {signal.Signals(-code).name}"
 
 
 class ChildFailedError(QuarterdeckError):

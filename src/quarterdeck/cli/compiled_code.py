@@ -14,7 +14,7 @@ from typing import Final
 from rich.console import Console
 
 import quarterdeck
-from quarterdeck.cli.child import QUARTERDECK
+from quarterdeck.cli.child import QUARTERDECK, ended_how
 from quarterdeck.cli.stop_requests import StopRequests
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.engines.code_folder import NoPlaceError, first_writable
@@ -60,11 +60,19 @@ def compile_first(console: Console, stop: StopRequests) -> bool:
                 process.wait()
                 return False
             time.sleep(_LOOK_S)
+    if process.returncode == -signal.SIGKILL:
+        raise QuarterdeckError(
+            ErrorCode.RESOURCE_EXHAUSTED,
+            "the crew was not started",
+            f"`quarterdeck warm`, which compiles what it needs, {ended_how(process.returncode)}, as the system does where "
+            "memory runs out",
+            "give it more memory, about 1 GiB, and start again: what was compiled so far is kept",
+        )
     if process.returncode:
         raise QuarterdeckError(
             ErrorCode.INTERNAL,
             "the crew was not started",
-            f"`quarterdeck warm`, which compiles what it needs, ended with exit code {process.returncode}",
+            f"`quarterdeck warm`, which compiles what it needs, {ended_how(process.returncode)}",
             "what it wrote is above; run it by itself to see it again",
         )
     return True

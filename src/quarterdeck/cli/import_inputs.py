@@ -16,6 +16,7 @@ from typing import BinaryIO, Final
 
 from quarterdeck.cli.options import MetricsFormat
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.paths import whole_location
 from quarterdeck.stores.limits import MIB
 from quarterdeck.stores.locations import parse_location
 from quarterdeck.stores.objects import ObjectRef, ObjectStores
@@ -59,7 +60,15 @@ def check_names(names: Sequence[str], form: MetricsFormat | None) -> None:
             ErrorCode.INVALID_ARGUMENT, "nothing was imported", "- stands twice", "standard input can be read once"
         )
     for name in names:
-        if name != STDIN and not _is_object(name) and form is None:
+        if name == STDIN or _is_object(name):
+            continue
+        try:
+            whole_location(name)
+        except ValueError as error:
+            raise QuarterdeckError(
+                ErrorCode.INVALID_ARGUMENT, "nothing was imported", f"{name}: {error}", "correct the name"
+            ) from None
+        if form is None:
             _form_of(name)
 
 
@@ -73,7 +82,7 @@ def inputs_of(names: Sequence[str], form: MetricsFormat | None, stores: Stores) 
             refs = asyncio.run(stores().find(name))
             found += [Input(ref.url, form or _form_of(ref.url), object=ref) for ref in refs]
         else:
-            found.append(Input(name, form or _form_of(name), Path(name)))
+            found.append(Input(name, form or _form_of(name), Path(whole_location(name))))
     return found
 
 

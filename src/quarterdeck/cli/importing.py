@@ -85,6 +85,9 @@ def run(order: ImportOrder) -> int:
     check_names(order.names, order.format)
     target = find_target(order.target)
     inputs = inputs_of(order.names, order.format, target.objects)
+    for each in inputs:
+        if each.form is not None:
+            _check_options(each, each.form, order, at_ms)
     sys.stderr.write(f"importing into {target.told}\n")
     console = Console(stderr=True)
     code = 0
@@ -181,7 +184,8 @@ def _times(record: ImportRecord) -> str:
     return f", {span}" if span else ""
 
 
-def _source(wanted: Input, path: Path, form: MetricsFormat, order: ImportOrder, at_ms: int | None) -> importer.Source:
+def _check_options(wanted: Input, form: MetricsFormat, order: ImportOrder, at_ms: int | None) -> None:
+    """Raises for an option that means nothing for what is imported."""
     if at_ms is not None and form is MetricsFormat.PARQUET:
         raise QuarterdeckError(
             ErrorCode.INVALID_ARGUMENT,
@@ -196,6 +200,10 @@ def _source(wanted: Input, path: Path, form: MetricsFormat, order: ImportOrder, 
             f"only OpenMetrics has lines for --created-timestamps, and this is {form}",
             "leave the option out; of Parquet, name the column with --start-timestamp-column",
         )
+
+
+def _source(wanted: Input, path: Path, form: MetricsFormat, order: ImportOrder, at_ms: int | None) -> importer.Source:
+    _check_options(wanted, form, order, at_ms)  # what it is was seen only now, of some
     name = "" if wanted.path is not None else wanted.name
     open_metrics = CreatedReader if order.created else OpenMetricsReader
     readers: dict[MetricsFormat, Callable[[], SampleReader]] = {

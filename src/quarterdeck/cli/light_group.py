@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any, Final, cast
 
-from typer._click.exceptions import UsageError
+from typer._click.exceptions import BadParameter, UsageError
 from typer.core import TyperGroup
 
 from quarterdeck.core.errors import ERROR_TABLE, ErrorCode
@@ -22,6 +22,9 @@ from quarterdeck.core.errors import ERROR_TABLE, ErrorCode
 ANY_WIDTH: Final = 10_000
 """Help is as wide as the terminal, however wide that is."""
 BAD_INPUT: Final = ERROR_TABLE[ErrorCode.INVALID_ARGUMENT].exit_code
+_WANTED: Final = "Input should be "
+_JUDGED: Final = "Value error, "
+"""How pydantic begins its messages."""
 _COMPLETE: Final = "_QUARTERDECK_COMPLETE"
 
 
@@ -89,7 +92,25 @@ class _Judge:
             return list(cast("Iterable[str]", value))
         if not many and isinstance(value, str) and (self._annotation is str or value in self._words):
             return self._annotation(value)
-        return self._own().coerce(value, param=param, ctx=ctx)
+        try:
+            return self._own().coerce(value, param=param, ctx=ctx)
+        except BadParameter as error:
+            error.message = _plain(error.message, value)
+            raise
+
+
+def _plain(message: str, value: Any) -> str:
+    """What pydantic says of a value, in our words.
+
+    >>> _plain("Input should be greater than or equal to 1", "0"), _plain("Value error, 'x' is not one of 'a'.", "x")
+    ("'0' is not greater than or equal to 1", "'x' is not one of 'a'.")
+    >>> _plain("Input should be a valid integer, unable to parse string as an integer", "x")
+    "'x' is not a valid integer"
+    """
+    wanted = message.removeprefix(_WANTED)
+    if wanted == message:
+        return message.removeprefix(_JUDGED)
+    return f"{value!r} is not {wanted.partition(',')[0]}"
 
 
 def _lighten(parameter: Any) -> None:

@@ -122,7 +122,7 @@ def parse_time_s(option: str, text: str, now_s: float) -> float:
         raise QuarterdeckError(
             ErrorCode.INVALID_ARGUMENT,
             f"{option} was not understood",
-            f"{text!r} is no time: {error}",
+            f"{text!r}: {error}",
             f"write it as in {FORMS}; without a zone it is UTC",
         ) from None
 
@@ -141,7 +141,7 @@ def parse_length_s(option: str, text: str) -> float:
     try:
         length_s = parse_length_us(text.strip()) / 1_000_000
     except ValueError as error:
-        raise _no_length(option, f"{text!r} is no length of time: {error}") from None
+        raise _no_length(option, f"{text!r}: {error}") from None
     if not 0 < length_s <= MAX_MS / 1000:
         raise _no_length(option, "it must be more than 0, and less than three hundred years")
     return length_s

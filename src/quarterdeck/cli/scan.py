@@ -134,7 +134,7 @@ def _conclude(client: Client, console: "Console", query_id: str, rows: int, seco
     try:
         query = ask_query(client, query_id)
     except QuarterdeckError as error:  # the answer is whole; only how it came about is not known
-        console.print(f"{rows:,} rows in {seconds:.2f} s; {error.what}", style="dim", markup=False)
+        console.print(f"{counted(rows, 'row')} in {seconds:.2f} s; {error.what}", style="dim", markup=False)
         return
     figures = (
         f"{counted(query.works, 'work')} on {counted(len(query.by_worker), 'worker')}",

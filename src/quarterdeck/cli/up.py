@@ -1,6 +1,7 @@
 """`quarterdeck up`: a coordinator and workers on this machine, kept alive until somebody says stop."""
 
 import asyncio
+import shlex
 import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -181,9 +182,9 @@ def suggestions(plan: CrewPlan, url: str, control: str, processes: LocalProcesse
     token = ""
     place = urlsplit(url)
     if plan.token_file is not None and processes.find(place.hostname or "", place.port or 0) is None:
-        token = f" --token-file {plan.token_file}"  # else who follows these lines is not let in, and wonders why
+        token = f" --token-file {_quoted(plan.token_file)}"  # else who follows these lines is not let in, and wonders why
     counting = "'select count(*) as n from files' FOLDER"
-    join = f"quarterdeck worker --join {control} --data-dir {folder / 'one-more'}"
+    join = f"quarterdeck worker --join {control} --data-dir {_quoted(folder / 'one-more')}"
     return [
         f"quarterdeck status{at}{token}",
         f"quarterdeck sample-data{at}{token}",
@@ -191,8 +192,13 @@ def suggestions(plan: CrewPlan, url: str, control: str, processes: LocalProcesse
         f"quarterdeck metrics{at}{token}",
         f"quarterdeck scan {counting}{at}{token}",
         f"quarterdeck search 'error | count() by host' LOGS{at}{token}",
-        f"{join} --set token_file={plan.token_file}" if token else join,
+        f"{join} --set {_quoted(f'token_file={plan.token_file}')}" if token else join,
     ]
+
+
+def _quoted(text: object) -> str:
+    """As a shell takes it for one word."""
+    return shlex.quote(str(text))
 
 
 async def _check_ports(settings: CoordinatorSettings) -> None:
