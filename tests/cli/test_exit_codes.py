@@ -1,6 +1,9 @@
 """Bad input has one exit code, whatever was wrong with it and whoever noticed; docs/exit-codes.md lists all codes."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -64,6 +67,37 @@ def test_bad_input_has_one_exit_code(arguments: tuple[str, ...]) -> None:
 )
 def test_bad_input_is_told_in_plain_words_with_what_was_typed(arguments: tuple[str, ...], told: str) -> None:
     assert told in CliRunner().invoke(app, list(arguments)).stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("query", "up{job='\udcff'}"),
+        ("metrics", "\udcff"),
+        ("status", "--url", "http://\udcff"),
+        ("import", "a.om", "--tenant", "\udcff"),
+        ("scan", "select 1", "a.parquet", "--merge", "\udcff"),
+        ("up", "--data-dir", "\udcff"),
+        ("\udcff",),
+    ],
+)
+def test_what_is_no_text_is_bad_input_at_every_door(arguments: tuple[str, ...]) -> None:
+    result = CliRunner().invoke(app, list(arguments))
+    assert result.exit_code == BAD_INPUT, result.exception
+    assert "is no text in the encoding utf-8" in result.stderr
+
+
+def test_a_terminal_without_utf_8_is_told_and_gets_no_traceback() -> None:
+    told = subprocess.run(
+        [sys.executable, "-m", "quarterdeck", "explain", "sum(up)"],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert told.returncode == BAD_INPUT, told.stderr
+    assert "cannot be written in the encoding ascii; set LANG" in told.stderr
+    assert "Traceback" not in told.stderr
 
 
 def test_the_page_lists_the_exit_code_of_every_failure() -> None:

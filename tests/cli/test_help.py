@@ -121,6 +121,22 @@ def test_help_in_a_pipe_is_eighty_columns_wide_unless_columns_says_otherwise() -
     assert 110 < widest(COLUMNS="120") <= 120
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_examples_of_a_command_fit_into_eighty_columns(command: str) -> None:
+    told = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "80"}).stdout
+    assert not [line for line in told.splitlines() if len(line) > 80]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_one_time_text_is_told_in_the_same_words_everywhere(command: str) -> None:
+    told = " ".join(CliRunner().invoke(app, [command, "--help"]).stdout.split())
+    found = told.partition("A TIME")[2].partition(". ")[0]
+    assert not found or found.removeprefix(", here and inside the search,").startswith(
+        " is now, now-2h, -2h, 2026-01-31, 2026-01-31T12:00:00+01:00 (UTC without a zone) or seconds since 1970"
+    )
+    assert "local time" not in told
+
+
 @pytest.mark.parametrize("arguments", [(), *((command,) for command in COMMANDS)])
 def test_a_short_h_is_help_everywhere(arguments: tuple[str, ...]) -> None:
     short, long = (CliRunner().invoke(app, [*arguments, option]) for option in ("-h", "--help"))

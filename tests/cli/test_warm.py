@@ -203,7 +203,7 @@ def test_one_that_is_killed_is_no_bug_and_the_signal_is_told(
     mark: CompiledMark, console: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _Process("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", monkeypatch)
-    with StopRequests() as stop, pytest.raises(QuarterdeckError, match="was ended by SIGKILL, .* memory") as caught:
+    with StopRequests() as stop, pytest.raises(QuarterdeckError, match=r"was ended by SIGKILL, .* memory") as caught:
         compile_first(console, stop)
     assert caught.value.code is ErrorCode.RESOURCE_EXHAUSTED
 

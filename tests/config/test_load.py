@@ -208,6 +208,22 @@ def test_a_wrong_item_of_a_list_is_told_with_its_place(write: Write) -> None:
     assert problem.startswith(f"worker.join[1] is 'b' ({path}, line 2); allowed is a list of HOST:PORT")
 
 
+@pytest.mark.parametrize(
+    "site", ["tools.example", "https://tools.example/", '["https://tools.example"]', "https://", "https://a.example/x"]
+)
+def test_a_site_that_no_browser_would_name_is_refused(monkeypatch: pytest.MonkeyPatch, site: str) -> None:
+    monkeypatch.setenv("QUARTERDECK_WORKER_HTTP_ORIGINS", site)
+    (problem,) = problems_of_worker()
+    assert "allowed is a list of sites such as https://tools.example" in problem
+
+
+def test_sites_are_taken_as_browsers_name_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    sites = "HTTPS://Tools.Example, https://*.example:*, http://[::1]:80, *, null"
+    monkeypatch.setenv("QUARTERDECK_COORDINATOR_HTTP_ORIGINS", sites)
+    taken = ("https://tools.example", "https://*.example:*", "http://[::1]:80", "*", "null")
+    assert load_coordinator(None, {}).http_origins == taken
+
+
 def test_a_wrong_value_below_a_setting_is_told_with_both_names(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUARTERDECK_WORKER_S3__MAX_RETRIES", "-1")
     path = write("worker:\n  s3:\n    endpoint: ftp://x\n")

@@ -64,8 +64,8 @@ def compile_first(console: Console, stop: StopRequests) -> bool:
         raise QuarterdeckError(
             ErrorCode.RESOURCE_EXHAUSTED,
             "the crew was not started",
-            f"`quarterdeck warm`, which compiles what it needs, {ended_how(process.returncode)}, as the system does where "
-            "memory runs out",
+            f"`quarterdeck warm`, which compiles what it needs, {ended_how(process.returncode)}, as the system does "
+            "where memory runs out",
             "give it more memory, about 1 GiB, and start again: what was compiled so far is kept",
         )
     if process.returncode:

@@ -9,7 +9,7 @@ import errno
 import sys
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
@@ -127,8 +127,15 @@ def _private_file(wanted: Input) -> Generator[tuple[Path, BinaryIO]]:
         raise _no_room(wanted, error) from error
     with folder as place:
         path = Path(place) / f"copy{suffix}"
-        with path.open("xb") as file:
+        try:
+            file = path.open("xb")
+        except OSError as error:
+            raise _no_room(wanted, error) from error
+        try:
             yield path, file
+        finally:
+            with suppress(OSError):  # what did not fit is tried again, and whoever wrote it has told
+                file.close()
 
 
 def _read(stream: BinaryIO) -> Iterator[bytes]:
@@ -178,9 +185,16 @@ def _no_room(wanted: Input, error: OSError) -> QuarterdeckError:
     return QuarterdeckError(
         ErrorCode.RESOURCE_EXHAUSTED if full else ErrorCode.UNAVAILABLE,
         f"{wanted.name} was not imported",
-        f"it could not be copied into the folder for temporary files: {error.strerror or error}",
+        f"it could not be copied into {_temporary()}, the folder for temporary files: {error.strerror or error}",
         "name a folder with room in the environment variable TMPDIR",
     )
+
+
+def _temporary() -> str:
+    try:
+        return tempfile.gettempdir()
+    except OSError:  # no folder that there is will do
+        return "one of its places"
 
 
 def _is_object(name: str) -> bool:

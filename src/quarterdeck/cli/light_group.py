@@ -9,6 +9,7 @@ What is typed wrong ends with the same exit code whoever notices, Typer or we.
 """
 
 import os
+import sys
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from enum import StrEnum
@@ -31,6 +32,8 @@ _COMPLETE: Final = "_QUARTERDECK_COMPLETE"
 class LightGroup(TyperGroup):
     def make_context(self, *given: Any, **named: Any) -> Any:
         with _one_exit_code():
+            for argument in given[1]:
+                _check_text(argument)
             return super().make_context(*given, **named)
 
     def invoke(self, ctx: Any) -> Any:
@@ -65,6 +68,15 @@ def _one_exit_code() -> Generator[None]:
     except UsageError as error:
         error.exit_code = BAD_INPUT
         raise
+
+
+def _check_text(argument: str) -> None:
+    """A command line has bytes, and what is no text in the encoding of the terminal is text for nobody behind it."""
+    try:
+        argument.encode()
+    except UnicodeEncodeError:
+        why = f"{argument!a} is no text in the encoding {sys.getfilesystemencoding()}"
+        raise UsageError(f"{why}: correct it, or set LANG to the encoding that it has") from None
 
 
 def _without(help_option: Any) -> Any:

@@ -86,7 +86,7 @@ def import_metrics(
     or a database server is not told: it is in --config, --set or the environment, as for the coordinator. With
     --data-dir no crew is asked; where none answers, ./quarterdeck-data is written to if it is the folder of a crew.
 
-    A TIME is now, now-2h, 2026-01-31T12:00:00Z (local time without the zone) or seconds since 1970.
+    A TIME is now, now-2h, -2h, 2026-01-31, 2026-01-31T12:00:00+01:00 (UTC without a zone) or seconds since 1970.
 
     Examples:
 
@@ -98,7 +98,8 @@ def import_metrics(
 
     \b
       quarterdeck import samples.parquet --metric cpu_seconds_total \\
-        --timestamp-column ts --value-column v --label-column host --label-column job
+        --timestamp-column ts --value-column v \\
+        --label-column host --label-column job
 
       quarterdeck import --list
     """
@@ -252,7 +253,7 @@ def query(
 
     \b
       quarterdeck query 'rate(http_requests_total[5m])' --format csv \\
-        --start 2026-01-31T00:00:00Z --end 2026-02-01T00:00:00Z --step 1m > rates.csv
+        --start 2026-01-31 --end 2026-02-01 --step 1m > rates.csv
     """
     from quarterdeck.cli.client import Access  # noqa: PLC0415 - loaded when it is needed
     from quarterdeck.cli.query import QueryOrder, run  # noqa: PLC0415

@@ -23,9 +23,24 @@ def exit_code_of(command: Callable[[], int]) -> int:
         if not is_full(error):
             raise
         return _output_full(error)
+    except UnicodeEncodeError as error:
+        if error.encoding.replace("_", "-").lower() in ("utf-8", "utf8"):
+            raise
+        return tell(_not_written(error))
     except KeyboardInterrupt:
         sys.stderr.write("quarterdeck: interrupted\n")
         return ERROR_TABLE[ErrorCode.CANCELED].exit_code
+
+
+def _not_written(error: UnicodeEncodeError) -> QuarterdeckError:
+    """The locale of a terminal, or of a cron job, has no such signs."""
+    signs = error.object[error.start : error.end]
+    return QuarterdeckError(
+        ErrorCode.INVALID_ARGUMENT,
+        "the output was not written to its end",
+        f"{signs!a} cannot be written in the encoding {error.encoding}",
+        "set LANG to one with UTF-8, such as C.UTF-8",
+    )
 
 
 def _output_full(error: OSError) -> int:

@@ -182,7 +182,9 @@ def suggestions(plan: CrewPlan, url: str, control: str, processes: LocalProcesse
     token = ""
     place = urlsplit(url)
     if plan.token_file is not None and processes.find(place.hostname or "", place.port or 0) is None:
-        token = f" --token-file {_quoted(plan.token_file)}"  # else who follows these lines is not let in, and wonders why
+        token = (
+            f" --token-file {_quoted(plan.token_file)}"  # else who follows these lines is not let in, and wonders why
+        )
     counting = "'select count(*) as n from files' FOLDER"
     join = f"quarterdeck worker --join {control} --data-dir {_quoted(folder / 'one-more')}"
     return [

@@ -12,7 +12,19 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 
 from quarterdeck.config.conflicts import Conflict, ConflictError, at_most
 from quarterdeck.config.s3 import S3Settings
-from quarterdeck.config.values import Allowed, Bytes, Count, File, LogFormat, LogLevel, Places, Seconds, Switch, Texts
+from quarterdeck.config.values import (
+    Allowed,
+    Bytes,
+    Count,
+    File,
+    LogFormat,
+    LogLevel,
+    Places,
+    Seconds,
+    Sites,
+    Switch,
+    Texts,
+)
 
 
 class ProcessSettings(BaseSettings):
@@ -55,7 +67,7 @@ class ProcessSettings(BaseSettings):
     """Names by which this server may be asked for, besides those of loopback: the `Host` of a request must be one of
     them while the server listens on loopback alone. For a proxy on the same machine that keeps the name it was asked
     for. A name that somebody else can make point here lets web pages reach this server."""
-    http_origins: Texts = ()
+    http_origins: Sites = ()
     """Web sites whose pages may use this server from a browser (CORS), each as `https://tools.example`. A star stands
     for a part of a name or for any port, as in `https://*.tools.example`, and alone for every site. Pages of all others
     are refused; a site on this list can do whatever its visitors may, and on loopback read what needs no token."""

@@ -3,6 +3,7 @@
 A switch is not a number here, although Python thinks so: `slots: yes` in a file is a mistake, not one slot.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,10 +44,22 @@ def _not_blank(value: str) -> str:
     return value.strip()
 
 
+def _site(value: str) -> str:
+    """As a browser names it, so that it can be found in what browsers say.
+
+    >>> _site("https://*.tools.example"), _site("http://[::1]:*"), _site("*")
+    ('https://*.tools.example', 'http://[::1]:*', '*')
+    """
+    if not _SITE.fullmatch(value):
+        raise ValueError("no site")
+    return value
+
+
 def _lower(value: object) -> object:
     return value.strip().lower() if isinstance(value, str) else value
 
 
+_SITE: Final = re.compile(r"\*|null|[a-z][a-z0-9+.-]*://([a-z0-9*._-]+|\[[0-9a-f:.*]+\])(:([0-9]+|\*))?")
 _NUMBER: Final = BeforeValidator(_number)
 _SIZE: Final = BeforeValidator(parse_size)
 _PATH: Final = AfterValidator(whole_path)
@@ -54,6 +67,14 @@ _PATH: Final = AfterValidator(whole_path)
 Text = Annotated[str, AfterValidator(_not_blank), Allowed("text that is not empty (a number in a file in quotes)")]
 Texts = Annotated[
     tuple[Text, ...], NoDecode, BeforeValidator(items), Allowed("a list of words, or one text with commas")
+]
+Sites = Annotated[
+    tuple[Annotated[str, BeforeValidator(_lower), AfterValidator(_site)], ...],
+    NoDecode,
+    BeforeValidator(items),
+    Allowed(
+        "a list of sites such as https://tools.example, with nothing behind name and port, or one text with commas"
+    ),
 ]
 UrlWithPassword = Annotated[Text, Field(repr=False)]
 Place = Annotated[
