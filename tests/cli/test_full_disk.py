@@ -101,7 +101,8 @@ def test_the_rows_of_a_search_into_a_file_on_a_full_disk(small_disk: Path, logs:
 @pytest.mark.parametrize(
     "words", [("explain", "up"), ("completion", "bash"), ("--help",), ("import", "--list", "--data-dir", ".")]
 )
-def test_output_that_a_shell_leads_to_a_full_disk(words: tuple[str, ...], tmp_path: Path) -> None:
+@pytest.mark.parametrize("buffered", [True, False], ids=["buffered", "unbuffered"])
+def test_output_that_a_shell_leads_to_a_full_disk(words: tuple[str, ...], buffered: bool, tmp_path: Path) -> None:
     with Path("/dev/full").open("wb") as full:
         told = subprocess.run(
             [sys.executable, "-m", "quarterdeck", *words],
@@ -109,6 +110,7 @@ def test_output_that_a_shell_leads_to_a_full_disk(words: tuple[str, ...], tmp_pa
             stderr=subprocess.PIPE,
             text=True,
             cwd=tmp_path,
+            env={**os.environ, "PYTHONUNBUFFERED": "" if buffered else "1"},
             check=False,
         )
     assert "Traceback" not in told.stderr

@@ -313,7 +313,7 @@ def test_a_time_for_samples_without_one_is_not_for_parquet_and_nothing_is_done(e
     result = imported("m.parquet", "a.om", "--at", "now")
     assert result.exit_code == 65
     assert "--at is for text" in result.stderr
-    assert not (elsewhere / "quarterdeck-data" / "lake").exists()
+    assert not (elsewhere / "quarterdeck-data" / "lake").exists(), "nothing was imported of the other one either"
 
 
 def test_parquet_is_read_by_the_columns_that_are_named(elsewhere: Path) -> None:

@@ -156,7 +156,7 @@ def test_whether_sql_is_refused_does_not_depend_on_files_per_work(
 def test_a_name_that_is_a_column_and_a_result_is_refused(tmp_path: Path) -> None:
     async def asking(port: Port) -> None:
         answer = await port.ask(sql="select id % 2 as host, count(host) n from files group by 1")
-        assert error_of(answer) == (422, "work_failed")
+        assert error_of(answer) == (400, "invalid_argument")
         assert (
             "host is a column of the files and also the name of a column of the result" in answer.json["error"]["why"]
         )

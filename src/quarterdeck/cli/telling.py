@@ -16,9 +16,11 @@ _EXIT_BROKEN_PIPE: Final = 141
 def exit_code_of(command: Callable[[], int]) -> int:
     """Runs a command. What it raises on purpose is told; anything else is a bug, and stays a traceback."""
     try:
-        return command()
+        return _flushed(command)
     except QuarterdeckError as error:
         return tell(error)
+    except BrokenPipeError:
+        return reader_gone()
     except OSError as error:
         if not is_full(error):
             raise
@@ -41,6 +43,22 @@ def _not_written(error: UnicodeEncodeError) -> QuarterdeckError:
         f"{signs!a} cannot be written in the encoding {error.encoding}",
         "set LANG to one with UTF-8, such as C.UTF-8",
     )
+
+
+def _flushed(command: Callable[[], int]) -> int:
+    """What is still buffered is written here: of an error later on Python tells without a reason."""
+    try:
+        code = command()
+    except SystemExit:
+        _flush()
+        raise
+    _flush()
+    return code
+
+
+def _flush() -> None:
+    if cast("object", sys.stdout) is not None:  # `>&-`
+        sys.stdout.flush()
 
 
 def _output_full(error: OSError) -> int:

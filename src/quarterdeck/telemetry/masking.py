@@ -8,7 +8,10 @@ import re
 from collections.abc import Mapping
 from typing import Final, TypeVar, cast
 
-SECRETS: Final = ("token", "authorization", "secret_access_key", "password")
+SECRETS: Final = (
+    *("token", "authorization", "password", "passwd", "passphrase"),
+    *("secret", "secret_key", "secret_access_key", "private_key", "api_key", "apikey"),
+)
 """A name is a secret's when it is one of these or ends in one: `session_token`, `Proxy-Authorization`."""
 MASK: Final = "***"
 
@@ -58,7 +61,7 @@ def as_text(value: object) -> str:
         return f"<{type(value).__name__} that cannot be shown: {type(error).__name__}>"
 
 
-_NAMES: Final = "|".join(SECRETS).replace("_", "[_-]")
+_NAMES: Final = "|".join(sorted(SECRETS, key=len, reverse=True)).replace("_", "[_-]")
 _VALUE_OF_SECRET: Final = re.compile(
     rf"""(?<![A-Za-z0-9])({_NAMES})(["']?\s{{0,9}}(?:!=|=~|!~|==|=>|:=|[=:~])\s{{0,9}})"""
     r"""(?:(?:Bearer|Basic)\s{1,9})?(?:'[^']*'?|"[^"]*"?|[^\s,;&'")}\]]+)""",
