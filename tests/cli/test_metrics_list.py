@@ -12,6 +12,7 @@ from typer.testing import CliRunner, Result
 from quarterdeck.cli.main import app
 from tests.cli.answers import failure
 from tests.cli.scripted import Script, scripted_coordinator
+from tests.cli.terminal import at_terminal, plain
 
 RANGES = "/api/v1/metrics/ranges"
 NAMES = "/api/v1/label/__name__/values?limit=0"
@@ -58,6 +59,22 @@ def test_a_table_has_the_times_as_they_can_be_pasted(script: Script) -> None:
         ["hits_total", "counter", "4", "2023-11-14T22:13:20Z", "2023-11-14T22:14:20.500Z"],
         ["up", "gauge", "≥", "1", "2023-11-14T22:13:20Z", "2023-11-14T22:14:20.500Z"],
     ]
+
+
+@pytest.mark.parametrize("columns", [110, 80])
+def test_in_a_narrow_window_the_names_are_whole(script: Script, columns: int) -> None:
+    name = "http_request_duration_seconds_bucket"
+    script.answers[RANGES] = listed(metric(name, type="histogram"), metric("up", type="gauge"))
+    with at_terminal("metrics", "--url", script.url, columns=columns, rows=20) as terminal:
+        told = plain(terminal.read_all()).replace("\r", "").rstrip("\n").split("\n")
+    assert told[0].split() == (["metric", "type", "series", "first", "last"] if columns == 110 else [name])
+    assert any(line.startswith(name) for line in told)
+    if columns == 80:
+        assert told[1:] == [
+            "  histogram, 4 series, from 2023-11-14T22:13:20Z to 2023-11-14T22:14:20.500Z",
+            "up",
+            "  gauge, 4 series, from 2023-11-14T22:13:20Z to 2023-11-14T22:14:20.500Z",
+        ]
 
 
 def test_what_was_asked_for_is_in_the_request(script: Script) -> None:

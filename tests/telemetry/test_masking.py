@@ -18,7 +18,21 @@ def test_the_examples_in_the_code_are_true(module: ModuleType) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["token", "TOKEN", "Authorization", "proxy-authorization", "aws_secret_access_key", b"X-Auth-Token", "password"],
+    [
+        "token",
+        "TOKEN",
+        "Authorization",
+        "proxy-authorization",
+        "aws_secret_access_key",
+        b"X-Auth-Token",
+        "password",
+        "client_secret",
+        "APIKEY",
+        "x-api-key",
+        "passwd",
+        "private_key",
+        "secret_key",
+    ],
 )
 def test_names_of_secrets_are_known_in_every_spelling(name: object) -> None:
     assert is_secret(name)

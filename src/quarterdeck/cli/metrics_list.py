@@ -10,7 +10,7 @@ from typing import Any, TextIO
 from quarterdeck.cli.client import Access, Client
 from quarterdeck.cli.metric_answers import MetricAnswer, ask_names, ask_ranges
 from quarterdeck.cli.options import ListFormat
-from quarterdeck.cli.shown_times import shown_time
+from quarterdeck.cli.shown_times import shown_span, shown_time
 from quarterdeck.cli.telling import printable, reader_gone
 from quarterdeck.metrics.name_patterns import name_pattern
 
@@ -85,11 +85,27 @@ def _print_table(metrics: Sequence[MetricAnswer]) -> None:
     table.add_column("first", no_wrap=True)
     table.add_column("last", no_wrap=True)
     for one in metrics:
-        series = "" if one.series is None else f"{'' if one.series_are_all else '≥ '}{one.series:,}"
-        table.add_row(Text(printable(one.metric)), Text(printable(one.type)), series, *_times(one))
-    StdoutConsole().print_whole(table)
+        table.add_row(Text(printable(one.metric)), Text(printable(one.type)), _series(one), *_times(one))
+    console = StdoutConsole()
+    if console.is_terminal and console.measure(table).maximum > console.width:
+        for one in metrics:
+            console.print(Text(printable(one.metric)))
+            console.print(Text(f"  {_details(one)}", style="dim"))
+    else:
+        console.print_whole(table)
     if any(one.first_ms is not None and not one.times_are_exact for one in metrics):
         _say("some were imported by an earlier release: their samples are within the times that are shown")
+
+
+def _series(one: MetricAnswer) -> str:
+    return "" if one.series is None else f"{'' if one.series_are_all else '≥ '}{one.series:,}"
+
+
+def _details(one: MetricAnswer) -> str:
+    """All but the name, below it: in a narrow window a name is not cut for it."""
+    series = _series(one)
+    told = (printable(one.type), f"{series} series" if series else "", shown_span(one.first_ms, one.last_ms))
+    return ", ".join(part for part in told if part)
 
 
 def _times(one: MetricAnswer) -> tuple[str, str]:
