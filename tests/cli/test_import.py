@@ -220,6 +220,7 @@ def test_a_name_means_here_what_it_means_to_a_scan(elsewhere: Path, monkeypatch:
     monkeypatch.setenv("HOME", str(elsewhere / "home"))
     result = imported(name.format(elsewhere))
     assert (result.exit_code, samples_in(elsewhere / "quarterdeck-data" / "lake")) == (0, 3), result.stderr
+    assert f"  {name.format(elsewhere)}: 3 samples" in imported("--list").stdout, "as it was typed"
 
 
 def test_a_home_that_nobody_has_is_told_before_anything_is_done(elsewhere: Path) -> None:

@@ -203,7 +203,7 @@ def _check_options(name: str, form: MetricsFormat, order: ImportOrder) -> None:
 
 def _source(wanted: Input, path: Path, form: MetricsFormat, order: ImportOrder, at_ms: int | None) -> importer.Source:
     _check_options(wanted.name, form, order)
-    name = "" if wanted.path is not None else wanted.name
+    name = wanted.name
     open_metrics = CreatedReader if order.created else OpenMetricsReader
     readers: dict[MetricsFormat, Callable[[], SampleReader]] = {
         MetricsFormat.OPENMETRICS: lambda: open_metrics(path, name=name, at_ms=at_ms),

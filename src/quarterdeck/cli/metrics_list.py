@@ -87,12 +87,12 @@ def _print_table(metrics: Sequence[MetricAnswer]) -> None:
     for one in metrics:
         table.add_row(Text(printable(one.metric)), Text(printable(one.type)), _series(one), *_times(one))
     console = StdoutConsole()
-    if console.is_terminal and console.measure(table).maximum > console.width:
+    if console.has_room(table):
+        console.print_whole(table)
+    else:
         for one in metrics:
             console.print(Text(printable(one.metric)))
             console.print(Text(f"  {_details(one)}", style="dim"))
-    else:
-        console.print_whole(table)
     if any(one.first_ms is not None and not one.times_are_exact for one in metrics):
         _say("some were imported by an earlier release: their samples are within the times that are shown")
 

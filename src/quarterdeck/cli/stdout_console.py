@@ -16,6 +16,12 @@ class StdoutConsole(Console):
     def print_whole(self, table: Table) -> None:
         """Within the window; where there is none, nothing is cut."""
         if not self.is_terminal:
-            free = self.options.update(max_width=_ANY_WIDTH)
-            self.width = max(self.width, self.measure(table, options=free).maximum)
+            self.width = max(self.width, self._free_width(table))
         self.print(table)
+
+    def has_room(self, table: Table) -> bool:
+        """Whether the window, if there is one, is wide enough for all of it."""
+        return not self.is_terminal or self._free_width(table) <= self.width
+
+    def _free_width(self, table: Table) -> int:
+        return self.measure(table, options=self.options.update(max_width=_ANY_WIDTH)).maximum
