@@ -114,7 +114,9 @@ def test_whoever_does_not_speak_http_is_a_stranger() -> None:
 
 def test_whoever_hangs_up_is_not_there() -> None:
     with peer(lambda connected: None) as address:
-        assert failure(f"http://{address}").code is ErrorCode.UNAVAILABLE
+        raised = failure(f"http://{address}")
+    assert raised.code is ErrorCode.UNAVAILABLE
+    assert "as one does that speaks TLS: its URL begins with https://" in raised.why
 
 
 def test_whoever_does_not_answer_in_time_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,6 +57,15 @@ def increased(code: MachineCode) -> int:
     return int(numbers[0])
 
 
+def test_who_compiles_for_a_process_that_is_gone_ends_without_a_word() -> None:
+    ours, theirs = os.pipe()
+    os.close(ours)
+    command = [sys.executable, "-m", machine_code.__name__, TINY.file_name, TINY.module, TINY.name]
+    told = subprocess.run(command, stdout=theirs, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(theirs)
+    assert told.stderr == ""
+
+
 def test_it_is_compiled_once_by_a_process_of_its_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not TINY.is_ready
     assert increased(TINY) == 42

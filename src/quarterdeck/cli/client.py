@@ -186,7 +186,10 @@ class Client:
         except TimeoutError:
             raise self._absent("it did not answer in time") from None
         except http.client.RemoteDisconnected:
-            raise self._absent("it closed the connection without an answer") from None
+            why = "it closed the connection without an answer"
+            if self._context is None:
+                why += ", as one does that speaks TLS: its URL begins with https://"
+            raise self._absent(why) from None
         except http.client.IncompleteRead as error:
             raise QuarterdeckError(
                 ErrorCode.UNAVAILABLE,

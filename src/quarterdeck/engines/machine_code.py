@@ -166,7 +166,9 @@ def main(file_name: str, module: str, name: str, *sources: str) -> None:
     code = compiled(module, name)
     if MachineCode(module, name, sources).file_name != file_name:
         sys.exit(f"{module} has changed since the process that asks for it was started: start that again")
-    sys.stdout.buffer.write(code)
+    with contextlib.suppress(BrokenPipeError):  # whoever asked is gone, as when it was killed
+        sys.stdout.buffer.write(code)
+        sys.stdout.buffer.flush()
 
 
 if __name__ == "__main__":
