@@ -113,7 +113,7 @@ def test_whoever_does_not_speak_http_is_a_stranger() -> None:
 
 
 def test_whoever_hangs_up_is_not_there() -> None:
-    with peer(lambda connected: None) as address:
+    with peer(lambda connected: (connected.recv(1000), None)[1]) as address:
         raised = failure(f"http://{address}")
     assert raised.code is ErrorCode.UNAVAILABLE
     assert "as one does that speaks TLS: its URL begins with https://" in raised.why
