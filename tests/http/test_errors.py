@@ -30,6 +30,8 @@ def failing_with(error: Exception) -> FastAPI:
 
     app.add_api_route("/fail", fail)
     app.add_api_route("/take", take)
+    app.add_api_route("/both", fail)
+    app.add_api_route("/both", fail, methods=["POST"], operation_id="both_post")
     return app
 
 
@@ -120,6 +122,11 @@ def test_a_wrong_method_tells_the_right_one() -> None:
     assert (answer.status, error_of(answer)["code"]) == (405, "invalid_argument")
     assert error_of(answer)["why"] == "it takes GET"
     assert answer.headers["allow"] == "GET"
+
+
+def test_a_wrong_method_tells_those_of_all_routes_of_the_path() -> None:
+    answer, _ = answer_to(RuntimeError(), "/both", "DELETE")
+    assert (error_of(answer)["why"], answer.headers["allow"]) == ("it takes GET, POST", "GET, POST")
 
 
 @pytest.mark.parametrize(

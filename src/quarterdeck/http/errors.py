@@ -17,6 +17,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
@@ -142,14 +143,26 @@ async def _answer_framework(request: Request, error: Exception) -> Response:
         return error_response(error.__cause__)
     path, method = request.url.path, request.method
     code = _CODES.get(error.status_code, ErrorCode.INTERNAL if error.status_code >= 500 else ErrorCode.INVALID_ARGUMENT)
-    allowed = (error.headers or {}).get("Allow", "")
+    headers = dict(error.headers or {})
+    allowed = headers.get("Allow", "")
+    if allowed:
+        allowed = headers["Allow"] = _methods_at(request) or allowed
     if error.status_code == 404 and error.detail == "Not Found":
         told = QuarterdeckError(code, f"there is nothing at {path}", "no such path is served here", "check the path")
     elif error.status_code == 405 and allowed:
         told = QuarterdeckError(code, f"{method} does not work at {path}", f"it takes {allowed}", "use what it takes")
     else:
         told = QuarterdeckError(code, f"{method} {path} was refused", str(error.detail), "change the request")
-    return error_response(told, error.status_code, error.headers)
+    return error_response(told, error.status_code, headers)
+
+
+def _methods_at(request: Request) -> str:
+    """Of all routes for the path; the framework tells those of the first one."""
+    found: set[str] = set()
+    for route in request.app.routes:
+        if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE:
+            found |= route.methods or set()
+    return ", ".join(sorted(found))
 
 
 def validation_problems(errors: Iterable[Mapping[str, Any]]) -> str:
