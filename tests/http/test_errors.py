@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from fastapi import FastAPI, HTTPException
+from fastapi import APIRouter, FastAPI, HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
@@ -30,8 +30,10 @@ def failing_with(error: Exception) -> FastAPI:
 
     app.add_api_route("/fail", fail)
     app.add_api_route("/take", take)
-    app.add_api_route("/both", fail)
-    app.add_api_route("/both", fail, methods=["POST"], operation_id="both_post")
+    router = APIRouter()
+    router.add_api_route("/both", fail)
+    router.add_api_route("/both", fail, methods=["POST"], operation_id="both_post")
+    app.include_router(router)
     return app
 
 

@@ -9,7 +9,7 @@ connection, so that half an answer is not taken for a whole one.
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -159,10 +159,20 @@ async def _answer_framework(request: Request, error: Exception) -> Response:
 def _methods_at(request: Request) -> str:
     """Of all routes for the path; the framework tells those of the first one."""
     found: set[str] = set()
-    for route in request.app.routes:
+    for route in _routes_of(request.app):
         if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE:
             found |= route.methods or set()
     return ", ".join(sorted(found))
+
+
+def _routes_of(router: Any) -> Iterator[object]:
+    """With those of the routers that it includes."""
+    for route in router.routes:
+        included = getattr(route, "original_router", None)
+        if included is None:
+            yield route
+        else:
+            yield from _routes_of(included)
 
 
 def validation_problems(errors: Iterable[Mapping[str, Any]]) -> str:
