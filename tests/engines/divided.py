@@ -16,7 +16,7 @@ from quarterdeck.engines.duckdb_scan import DuckDbScanner
 from quarterdeck.engines.limits import EngineLimits
 from quarterdeck.engines.scan_file import PathColumn, ScanFile
 from quarterdeck.engines.sql_plan import Plan
-from quarterdeck.engines.sql_split import Way
+from quarterdeck.engines.sql_way import Way
 
 MIB = 1024 * 1024
 LIMITS = EngineLimits(threads=1, memory_limit_bytes=256 * MIB, idle_databases=64)

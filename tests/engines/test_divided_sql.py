@@ -12,7 +12,7 @@ import pytest
 from quarterdeck.core.errors import QuarterdeckError
 from quarterdeck.engines import sql_aggregates
 from quarterdeck.engines.scan_file import PathColumn, ScanFile
-from quarterdeck.engines.sql_split import Way
+from quarterdeck.engines.sql_way import Way
 from quarterdeck.scan.path_columns import path_columns
 from tests.engines.divided import Crew, alone, write
 

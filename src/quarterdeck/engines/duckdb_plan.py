@@ -6,10 +6,12 @@ import duckdb
 
 from quarterdeck.engines.duckdb_select import one_select
 from quarterdeck.engines.duckdb_tree import UnwritableError, text_of
+from quarterdeck.engines.sql_looks import names_in, renamed_files
 from quarterdeck.engines.sql_plan import MergeOrder, PartChecks, Plan
 from quarterdeck.engines.sql_relations import FILES
-from quarterdeck.engines.sql_split import PARTS, Split, Way, names_in, renamed_files, split
+from quarterdeck.engines.sql_split import split
 from quarterdeck.engines.sql_tree import Node, nodes_in
+from quarterdeck.engines.sql_way import PARTS, Split, Way
 
 _ADVICE_MAX: Final = 1_000
 """Characters of SQL that an error repeats."""

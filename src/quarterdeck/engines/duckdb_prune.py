@@ -11,7 +11,8 @@ import duckdb
 from quarterdeck.engines.duckdb_select import one_select
 from quarterdeck.engines.duckdb_tree import UnwritableError, text_of
 from quarterdeck.engines.merge_question import PruneQuestion
-from quarterdeck.engines.sql_split import is_plain_table, single_select
+from quarterdeck.engines.sql_looks import is_plain_table
+from quarterdeck.engines.sql_made import single_select
 from quarterdeck.engines.sql_tree import Node, nodes_in
 
 _CLASSES: Final = frozenset(

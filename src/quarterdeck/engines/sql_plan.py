@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from quarterdeck.engines.sql_aggregates import Merge
-from quarterdeck.engines.sql_split import Aggregate, Way
+from quarterdeck.engines.sql_way import Aggregate, Way
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from quarterdeck.crew.cancel import CancelToken
 from quarterdeck.engines.scan_file import PathColumn
 from quarterdeck.engines.sql_bounds import check_sql
 from quarterdeck.engines.sql_plan import MergeOrder, Plan
-from quarterdeck.engines.sql_split import Way
+from quarterdeck.engines.sql_way import Way
 from quarterdeck.engines.stop_signal import StopSignal
 from quarterdeck.scan.model import Merging, ScanRequest, ScanTask
 from quarterdeck.scan.path_columns import Values, path_columns
