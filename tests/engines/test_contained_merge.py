@@ -116,7 +116,7 @@ def test_sql_that_does_more_than_read_is_refused(merger: ContainedMerger) -> Non
     for sql in ("DELETE FROM files", "SELECT 1; SELECT 2", "SELECT * FROM read_csv('/etc/passwd')", "SELEC 1"):
         with pytest.raises(QuarterdeckError) as caught:
             merger.plan(sql, CancelToken())
-        assert caught.value.code is ErrorCode.WORK_FAILED
+        assert caught.value.code is ErrorCode.INVALID_ARGUMENT
 
 
 COLUMNS = (PathColumn("day", "DATE"), PathColumn("n", "BIGINT"))

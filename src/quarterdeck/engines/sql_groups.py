@@ -4,7 +4,7 @@ import copy
 from typing import Any, Final, cast
 
 from quarterdeck.engines.sql_aggregates import Merge, is_aggregate, merge_of
-from quarterdeck.engines.sql_looks import form_of, insist_liftable, is_plain_table, names_in, only_table, ordinal
+from quarterdeck.engines.sql_looks import form_of, insist_liftable, is_all, names_read, only_table, ordinal
 from quarterdeck.engines.sql_made import bare, column_of, constant_of, named, scope_of, select_of, table_of
 from quarterdeck.engines.sql_modifiers import Modifiers
 from quarterdeck.engines.sql_names import Names
@@ -13,9 +13,8 @@ from quarterdeck.engines.sql_relations import (
     expressions_in,
     gathering_expression,
     is_volatile,
-    own_expressions,
 )
-from quarterdeck.engines.sql_tree import Node
+from quarterdeck.engines.sql_tree import Node, folded
 from quarterdeck.engines.sql_way import MERGED, Aggregate, Split, Way
 
 _UNDIVIDED: Final = frozenset({"SUBQUERY", "LAMBDA", "WINDOW", "STAR", "COLLATE", "POSITIONAL_REFERENCE", "DEFAULT"})
@@ -63,7 +62,9 @@ class Groups:
         part["group_expressions"] = [constant_of(place + 1) for place in range(keys)]
         part["group_sets"] = [list(range(keys))] if keys else []
         if query["where_clause"] is not None:
-            part["where_clause"] = self._names.resolved(query["where_clause"])
+            part["where_clause"] = self._names.resolved_where(query["where_clause"])
+        if self._values and any(each.function == "any_value" for each in self._aggregates.values()):
+            raise TogetherError("it has any_value beside DISTINCT values, which change what comes first")
         if not keys and not self._part_items:
             raise TogetherError("it has groups without a column")
         return Split(
@@ -75,7 +76,7 @@ class Groups:
             outer=outer,
             scope=scope_of(query),
             probes=bare(query, self._probes) if self._probes else None,
-            names=names_in(own_expressions(query)) if is_plain_table(query) else None,
+            names=names_read(query),
             not_columns=frozenset(self._names.used),
         )
 
@@ -129,7 +130,7 @@ class Groups:
         return {part: self._lift(value) for part, value in node.items()}
 
     def _lifted_order(self, expression: Node) -> Node:
-        if ordinal(expression) is not None or expression["class"] == "STAR":  # ORDER BY 2, ORDER BY ALL
+        if ordinal(expression) is not None or is_all(expression):  # ORDER BY 2, ORDER BY ALL
             return expression
         place = self._names.place_of(expression)
         if place is not None:
@@ -143,7 +144,7 @@ class Groups:
         return self._aggregates[form]
 
     def _new_aggregate(self, call: Node) -> Aggregate:
-        function = str(call["function_name"]).lower()
+        function = folded(call["function_name"])
         merge = merge_of(call)
         if merge is None:
             raise TogetherError(f"{function} of parts does not make {function} of the whole")

@@ -2,11 +2,14 @@
 
 import copy
 from collections.abc import Sequence
+from typing import Final
 
 from quarterdeck.engines.sql_looks import ordinal
 from quarterdeck.engines.sql_made import constant_of
 from quarterdeck.engines.sql_relations import TogetherError
 from quarterdeck.engines.sql_tree import Node
+
+_LIMIT_MAX: Final = 2**63 - 1
 
 
 class Modifiers:
@@ -34,7 +37,7 @@ class Modifiers:
         part = copy.deepcopy(query)
         part["modifiers"] = [each for each in part["modifiers"] if each["type"] != "LIMIT_MODIFIER"]
         if self.limit is not None:
-            count = constant_of(self.limit + self.offset)
+            count = constant_of(min(self.limit + self.offset, _LIMIT_MAX))
             limit = {"type": "LIMIT_MODIFIER", "limit": count, "offset": None, "limit_type": "ROW_COUNT"}
             part["modifiers"].append(limit)
         return part

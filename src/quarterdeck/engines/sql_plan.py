@@ -25,6 +25,8 @@ class PartChecks:
     """Of columns that it may read, in lower case; None is all of them."""
     not_columns: tuple[str, ...]
     """Names that were taken for columns of the result, in lower case."""
+    keeps_types: bool = True
+    """Whether its rows are told in types that lose nothing: they are to be merged."""
 
 
 @dataclass(frozen=True, slots=True)

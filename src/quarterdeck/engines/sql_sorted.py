@@ -3,20 +3,12 @@ are sorted by."""
 
 import copy
 
-from quarterdeck.engines.sql_looks import (
-    form_of,
-    insist_liftable,
-    is_plain_table,
-    names_in,
-    only_name,
-    only_table,
-    ordinal,
-)
+from quarterdeck.engines.sql_looks import form_of, insist_liftable, is_all, names_read, only_name, only_table, ordinal
 from quarterdeck.engines.sql_made import column_of, constant_of, named, scope_of, select_of, star_of, table_of
 from quarterdeck.engines.sql_modifiers import Modifiers
 from quarterdeck.engines.sql_names import Names
-from quarterdeck.engines.sql_relations import TogetherError, expressions_in, is_volatile, own_expressions
-from quarterdeck.engines.sql_tree import Node, nodes_in
+from quarterdeck.engines.sql_relations import TogetherError, expressions_in, is_volatile
+from quarterdeck.engines.sql_tree import Node
 from quarterdeck.engines.sql_way import PARTS, Split, Way
 
 
@@ -40,26 +32,23 @@ class Sorted:
         elif modifiers.limit is None:
             part["modifiers"] = [each for each in part["modifiers"] if each["type"] != "ORDER_MODIFIER"]
         part["select_list"] = [*part["select_list"], *self._extra]
-        star = star_of([str(item["alias"]) for item in self._extra])
+        hidden = [str(item["alias"]) for item in self._extra]
+        star = star_of(hidden)
         return Split(
             Way.MERGED,
             part=part,
             outer=select_of([star], table_of(PARTS), None, merging),
             scope=scope_of(query),
-            names=self._columns(),
-            not_columns=frozenset(self._names.used),
+            names=names_read(query),
+            not_columns=frozenset({*self._names.used, *hidden}) if self._has_star() else frozenset(self._names.used),
         )
-
-    def _columns(self) -> frozenset[str] | None:
-        query = self._query
-        if not is_plain_table(query) or any(node.get("class") == "STAR" for node in nodes_in(query["select_list"])):
-            return None
-        return names_in(own_expressions(query))
 
     def _order(self, expression: Node) -> Node:
         """What the rows of parts are sorted by."""
-        if ordinal(expression) is not None or expression["class"] == "STAR":
+        if ordinal(expression) is not None or is_all(expression):
             return expression
+        if any(node.get("class") == "STAR" for node in expressions_in(expression)):
+            raise TogetherError("it sorts by a * or COLUMNS: name the columns")
         place = self._place(expression)
         if place is not None:
             return constant_of(place + 1)

@@ -7,37 +7,50 @@ files looks whether that is so. What cannot be divided so that the answer is cer
 together.
 """
 
+import re
+from typing import Final
+
 from quarterdeck.engines.sql_aggregates import is_aggregate
 from quarterdeck.engines.sql_groups import Groups
-from quarterdeck.engines.sql_looks import names_files
+from quarterdeck.engines.sql_looks import names_in, names_mentioned
+from quarterdeck.engines.sql_made import select_of, star_of, table_of
 from quarterdeck.engines.sql_modifiers import Modifiers
 from quarterdeck.engines.sql_relations import (
+    FILES,
     Kind,
     TogetherError,
     expressions_in,
     insist_no_files_below,
+    insist_one_run,
     kind_of_relation,
     own_expressions,
+    reads_files,
     with_ctes,
 )
 from quarterdeck.engines.sql_sorted import Sorted
 from quarterdeck.engines.sql_tree import Node, nodes_in
 from quarterdeck.engines.sql_way import Split, Way
 
+_OURS: Final = re.compile(r"__[a-z][0-9]+", re.IGNORECASE)
+_ALL: Final = select_of([star_of(())], table_of(FILES), None, [])
+
 
 def split(query: Node) -> Split:
     """Of the outermost query."""
     try:
-        return _split(query)
+        found = _split(query)
+        if found.way is not Way.CONSTANT:
+            insist_one_run(query if found.part is None else found.part)
     except TogetherError as error:
         return Split(Way.TOGETHER, str(error))
     except RecursionError:
         return Split(Way.TOGETHER, "its expressions are nested too deep to be divided")
+    return found
 
 
 def _split(query: Node) -> Split:
     if query["type"] != "SELECT_NODE":
-        if any(names_files(node) for node in nodes_in(query)):
+        if reads_files(query, {}):
             raise TogetherError("it has a UNION, EXCEPT, INTERSECT or RECURSIVE over files")
         return Split(Way.CONSTANT)
     scope = with_ctes(query, {})
@@ -56,11 +69,28 @@ def _split(query: Node) -> Split:
         or query["aggregate_handling"] != "STANDARD_HANDLING"
         or any(map(is_aggregate, expressions_in(gathers)))
     )
+    if is_grouped or modifiers.is_distinct or modifiers.orders:
+        _insist_mergeable(query)
     if is_grouped:
         return Groups(query, modifiers).split()
     if modifiers.is_distinct or modifiers.orders:
         return Sorted(query, modifiers).split()
     if modifiers.limit is None and not modifiers.offset:
-        return Split(Way.ROWS)
+        return Split(Way.ROWS, scope=_ALL, names=names_mentioned(query))
     part = modifiers.pushed_to(query)
-    return Split(Way.FIRST, part=part, offset=modifiers.offset, limit=modifiers.limit)
+    return Split(
+        Way.FIRST,
+        part=part,
+        offset=modifiers.offset,
+        limit=modifiers.limit,
+        scope=_ALL,
+        names=names_mentioned(query),
+    )
+
+
+def _insist_mergeable(query: Node) -> None:
+    if any(node.get("class") == "COLLATE" for node in nodes_in([query["from_table"], query["cte_map"]])):
+        raise TogetherError("a query within it has a COLLATE, which its columns keep")
+    names = {str(node.get("alias")) for node in nodes_in(query)} | names_in(query)
+    if any(_OURS.fullmatch(name) for name in names):
+        raise TogetherError("it has a name like those that are used to merge it")
