@@ -189,6 +189,12 @@ def test_what_is_divided_has_the_answer_that_duckdb_gives_alone(
     check_same(got, alone(sql, files), sql, is_sorted=False)
 
 
+def test_the_rows_to_merge_have_no_more_columns_and_rows_than_are_needed(crew: Crew) -> None:
+    plan = crew.plan("SELECT g, median(a) AS m FROM files WHERE s = 'x' GROUP BY g ORDER BY m, files.b LIMIT 3")
+    assert plan.advice is not None
+    assert plan.advice[0] == "SELECT a, b, g, s FROM files WHERE (s = 'x')"
+
+
 def test_columns_that_merge_by_one_name_are_refused(crew: Crew, files: Sequence[ScanFile]) -> None:
     for sql in ("SELECT g AS k, a AS K FROM files ORDER BY ALL", "SELECT max(a) AS m, min(a) AS m FROM files"):
         with pytest.raises(QuarterdeckError, match="more than one of its columns is called"):

@@ -9,12 +9,15 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
+import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
+
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 
 MAX_FIELDS: Final = 10_000
 """Columns, and what they are made of: the fields of structs, the keys and values of maps, the values of lists."""
 MAX_TYPE_DEPTH: Final = 32
 """Lists, structs and maps within each other. Parquet takes two steps for a list, and pyarrow reads 100 of them."""
+_types: Final[Any] = pyarrow.types
 _NAMED: Final = 5
 """Columns that an error names."""
 
@@ -38,6 +41,25 @@ def check_shape(schema: Any) -> None:
 
 def _refused(why: str, next_step: str) -> QuarterdeckError:
     return QuarterdeckError(ErrorCode.WORK_FAILED, "the result was not computed", why, next_step)
+
+
+def insist_writable(schema: Any) -> None:
+    """Raises for columns that Parquet, in which results travel, has no form for."""
+    for column in schema:
+        left = [column.type]
+        while left:
+            kind = left.pop()
+            word = "INTERVAL" if _types.is_interval(kind) else "UNION" if _types.is_union(kind) else None
+            if word is not None:
+                which = "what it sorts or groups by" if column.name.startswith("__") else f"column {column.name}"
+                seconds = " (epoch(x) gives its seconds)" if word == "INTERVAL" else ""
+                raise QuarterdeckError(
+                    ErrorCode.WORK_FAILED,
+                    "the result was not written",
+                    f"{which} is of the type {word}: results travel as Parquet, which has no such type",
+                    f"cast it in the SQL, to VARCHAR for example{seconds}",
+                )
+            left.extend(kind.field(place).type for place in range(kind.num_fields))
 
 
 def insist_names(names: Sequence[str]) -> None:

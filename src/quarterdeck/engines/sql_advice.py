@@ -2,7 +2,15 @@
 
 import copy
 
-from quarterdeck.engines.sql_looks import FILENAME, is_plain_table, names_files, names_in, names_read, only_table
+from quarterdeck.engines.sql_looks import (
+    FILENAME,
+    is_plain_table,
+    names_files,
+    names_in,
+    names_read,
+    only_name,
+    only_table,
+)
 from quarterdeck.engines.sql_made import column_of, select_of, star_of, table_of
 from quarterdeck.engines.sql_relations import FILES, is_of_the_run, is_volatile
 from quarterdeck.engines.sql_tree import Node, folded, nodes_in
@@ -39,9 +47,11 @@ def _columns(query: Node) -> list[str]:
     if any(node.get("class") in ("SUBQUERY", "LAMBDA") or is_of_the_run(node) for node in nodes):
         return []
     aliases = {folded(node["alias"]) for node in nodes if node.get("alias")}
+    orders = [order["expression"] for each in query["modifiers"] for order in each.get("orders", ())]
+    results = {id(order) for order in orders if only_name(order) in aliases}
     found: set[str] = set()
     for node in nodes:
-        if node.get("class") == "COLUMN_REF":
+        if node.get("class") == "COLUMN_REF" and id(node) not in results:
             *owner, name = (folded(name) for name in node["column_names"])
             if name in aliases or owner not in ([], [only_table(query)]):
                 return []

@@ -21,7 +21,7 @@ from quarterdeck.crew.inputs import opened_files
 from quarterdeck.engines.contained import ContainedRows
 from quarterdeck.engines.contained_scan import ContainedScanner
 from quarterdeck.engines.engine_wire import RecordBatch
-from quarterdeck.engines.result_shape import insist_names
+from quarterdeck.engines.result_shape import insist_names, insist_writable
 from quarterdeck.engines.scan_file import ScanFile
 from quarterdeck.scan.model import ScanTask, decode_task
 from quarterdeck.stores.parquet_cache import ParquetCache
@@ -116,6 +116,7 @@ class ScanExecutor:
 
     def _write(self, task: ScanTask, rows: ContainedRows, writer: ArtifactWriter, execution: Execution) -> None:
         insist_names(rows.schema.names)
+        insist_writable(rows.schema)
         writer.open(rows.schema, task.ts_column)
         row_count = 0
         for batch in rows:
