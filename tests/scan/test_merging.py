@@ -182,6 +182,9 @@ def test_rows_of_files_whose_columns_have_different_types_are_no_answer(tmp_path
             with pytest.raises(AnswerCutOffError) as caught:  # rows were on their way when it was seen
                 await port.ask(sql=sql)
             assert "column id is VARCHAR in some files and BIGINT in others" in str(caught.value.__cause__)
+            (told,) = port.service.log.documents(1)  # for whom the answer was cut off
+            assert told["state"] == "failed"
+            assert "column id is VARCHAR" in str(told["error"])
         assert len(lines(await port.ask(sql="select id::bigint id from files", merge="none"))) == 111
 
     scan(tmp_path, asking)
