@@ -101,10 +101,11 @@ def main() -> int:
         for make in (sql_lake.of_one_kind, sql_lake.of_several_kinds, sql_lake.of_folders):
             (folder / make.__name__).mkdir()
             lakes.append(make(folder / make.__name__))
-        questions = WildQuestions(arguments.seed)
+        names = [[column.name for column in lake.columns] for lake in lakes]
+        questions = [WildQuestions(arguments.seed + place, names[place]) for place in range(len(lakes))]
         for number in range(arguments.count):
             lake, groups = lakes[(0, 0, 0, 1, 2)[number % 5]], (2, 3, 6)[number % 3]
-            question = questions.next()
+            question = questions[lakes.index(lake)].next()
             verdict = judged(crew, lake, question, groups if lake is not lakes[1] else 2)
             found[verdict.way] += 1
             if verdict.difference is not None:

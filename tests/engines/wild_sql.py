@@ -81,8 +81,9 @@ class Question:
 
 
 class WildQuestions:
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, path_columns: Sequence[str] = ()) -> None:
         self._chance = random.Random(seed)
+        self._path_columns = list(path_columns)
 
     def next(self) -> Question:
         match self._one(["groups"] * 5 + ["rows"] * 4 + ["wild"]):
@@ -186,6 +187,11 @@ class WildQuestions:
 
     def _condition(self) -> str:
         one = self._one(CONDITIONS)
+        if self._path_columns and self._odds(0.6):
+            column = self._one(self._path_columns)
+            conditions = ["{} = '1'", "{} > '2026-01-02'", "{} IN ('0', '2026-01-05')", "{} IS NULL", "f.{} <> '0'"]
+            conditions += ["starts_with({}::VARCHAR, '2')", "NOT {} IS NULL", "year({}) = 2026", "{} = ut"]
+            one = self._one(conditions).replace("{}", column)
         return one if self._odds(0.7) else f"{one} {self._one(['AND', 'OR'])} NOT ({self._one(CONDITIONS)})"
 
     def _item(self) -> str:
@@ -226,6 +232,8 @@ class WildQuestions:
         return call
 
     def _expression(self, depth: int, *, is_number: bool = False) -> str:
+        if self._path_columns and not is_number and self._odds(0.3):
+            return self._one(self._path_columns)
         if depth == 0 or self._odds(0.4):
             return self._one(INTEGERS)
         inner, other = (self._expression(depth - 1, is_number=True) for _ in range(2))

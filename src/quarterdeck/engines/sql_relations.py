@@ -29,6 +29,13 @@ _OF_THE_RUN: Final = frozenset(
     }
 )
 """Functions that say when, where and how the SQL runs: each work gives its own answer. Some look like columns."""
+_OF_THE_TEXT: Final = frozenset(
+    {
+        *("alias", "current_query", "current_query_id", "current_connection_id", "current_transaction_id"),
+        *("txid_current", "stats", "vector_type"),
+    }
+)
+"""Functions that say how the SQL is written and run: what merges parts is other SQL."""
 _CONDITIONS: Final = frozenset({"where_clause", "filter", "condition"})
 _CATALOGS: Final = frozenset({"information_schema", "pg_catalog"})
 _OF_CATALOGS: Final = ("duckdb_", "pg_", "pragma_", "sqlite_")
@@ -127,6 +134,14 @@ def insist_one_run(part: Node) -> None:
             if name is not None:
                 raise TogetherError(f"each work has its own {name}: write it as a constant")
             left.extend(value for key, value in known.items() if key not in _CONDITIONS)
+
+
+def insist_no_text(query: Node) -> None:
+    """Raises for what shows that it is not the SQL as it was asked that runs."""
+    for node in nodes_in(query):
+        name = folded(node.get("function_name", ""))
+        if name in _OF_THE_TEXT:
+            raise TogetherError(f"{name} says how the SQL is written or run")
 
 
 def own_expressions(query: Node) -> list[object]:

@@ -21,6 +21,7 @@ from quarterdeck.engines.sql_relations import (
     TogetherError,
     expressions_in,
     insist_no_files_below,
+    insist_no_text,
     insist_one_run,
     kind_of_relation,
     own_expressions,
@@ -94,3 +95,4 @@ def _insist_mergeable(query: Node) -> None:
     names = {str(node.get("alias")) for node in nodes_in(query)} | names_in(query)
     if any(_OURS.fullmatch(name) for name in names):
         raise TogetherError("it has a name like those that are used to merge it")
+    insist_no_text(query)
