@@ -290,6 +290,7 @@ def test_the_merge_that_is_shown_for_what_is_not_divided_gives_the_answer(
         ("SELECT 1 UNION SELECT count(*) FROM information_schema.columns", "UNION"),
         ("SELECT any_value(DISTINCT g) FROM files", "any_value of parts"),
         ("SELECT any_value(g), count(DISTINCT a) FROM files", "any_value beside DISTINCT"),
+        ("SELECT any_value(g) FROM files LEFT JOIN range(3) r(z) ON z = g", "any_value of rows of a JOIN"),
         ("SELECT median(a) FROM files", "median of parts"),
         ("SELECT g, string_agg(s, ',') FROM files GROUP BY g", "string_agg of parts"),
         ("SELECT list(a) FROM files", "list of parts"),

@@ -14,7 +14,7 @@ from quarterdeck.engines.sql_relations import (
     gathering_expression,
     is_volatile,
 )
-from quarterdeck.engines.sql_tree import Node, folded
+from quarterdeck.engines.sql_tree import Node, folded, nodes_in
 from quarterdeck.engines.sql_way import MERGED, Aggregate, Split, Way
 
 _UNDIVIDED: Final = frozenset({"SUBQUERY", "LAMBDA", "WINDOW", "STAR", "COLLATE", "POSITIONAL_REFERENCE", "DEFAULT"})
@@ -63,8 +63,8 @@ class Groups:
         part["group_sets"] = [list(range(keys))] if keys else []
         if query["where_clause"] is not None:
             part["where_clause"] = self._names.resolved_where(query["where_clause"])
-        if self._values and any(each.function == "any_value" for each in self._aggregates.values()):
-            raise TogetherError("it has any_value beside DISTINCT values, which change what comes first")
+        if any(each.function == "any_value" for each in self._aggregates.values()):
+            self._insist_first()
         if not keys and not self._part_items:
             raise TogetherError("it has groups without a column")
         return Split(
@@ -79,6 +79,13 @@ class Groups:
             names=names_read(query),
             not_columns=frozenset(self._names.used),
         )
+
+    def _insist_first(self) -> None:
+        """What any_value gives is what comes first."""
+        if self._values:
+            raise TogetherError("it has any_value beside DISTINCT values, which change what comes first")
+        if any(node.get("type") == "JOIN" for node in nodes_in([self._query["from_table"], self._query["cte_map"]])):
+            raise TogetherError("it has any_value of rows of a JOIN, which come in no order")
 
     def _group_expressions(self) -> list[Node]:
         query, names = self._query, self._names
