@@ -178,6 +178,7 @@ def test_wild_questions_have_the_answers_that_duckdb_gives_alone_or_none(
         "SELECT avg(NULL), sum(NULL) FROM files",
         "SELECT g, now() > '2020-01-01' FROM files GROUP BY g",
         "SELECT count(*) FROM files WHERE ts < now()",
+        "SELECT now, count(*) FROM (SELECT g AS now FROM files) GROUP BY now",
         "SELECT a FROM files WHERE s COLLATE nocase = 'X'",
         "SELECT (SELECT max(t.x) FROM unnest(l) t(x)) m FROM files",
     ],
@@ -346,6 +347,20 @@ def test_what_is_not_certain_to_be_exact_needs_all_files_together(crew: Crew, sq
 def test_what_makes_its_rows_one_by_one_runs_as_it_was_written(crew: Crew, sql: str) -> None:
     plan = crew.plan(sql)
     assert (plan.way, plan.part_sql) == (Way.ROWS, sql)
+
+
+def test_every_function_of_duckdb_that_differs_by_work_is_known(crew: Crew) -> None:
+    same = {"current_setting", "getvariable", "in_search_path"}
+    same |= {"current_database", "current_schema", "current_schemas"}
+    with duckdb.connect(":memory:") as database:
+        found = database.sql(
+            "SELECT DISTINCT function_name FROM duckdb_functions() "
+            "WHERE function_type = 'scalar' AND stability <> 'CONSISTENT'"
+        ).fetchall()
+    for (name,) in found:
+        if name not in same:
+            plan = crew.plan(f'SELECT "{name}"(a) AS k, count(*) FROM files GROUP BY k')
+            assert plan.way is Way.TOGETHER, name
 
 
 def test_every_aggregate_of_duckdb_is_known(crew: Crew) -> None:

@@ -23,12 +23,14 @@ _VOLATILE: Final = frozenset(
 _OF_THE_RUN: Final = frozenset(
     {
         *("now", "today", "ago", "get_current_time", "get_current_timestamp", "transaction_timestamp", "txid_current"),
-        *("current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"),
+        *("current_date", "current_timestamp"),
         *("current_query", "current_query_id", "current_connection_id", "current_transaction_id"),
         *("pg_conf_load_time", "pg_postmaster_start_time", "stats", "vector_type"),
     }
 )
-"""Functions that say when, where and how the SQL runs: each work gives its own answer. Some look like columns."""
+"""Functions that say when, where and how the SQL runs: each work gives its own answer."""
+_LIKE_COLUMNS: Final = frozenset({"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"})
+"""Some are written as columns are."""
 _OF_THE_TEXT: Final = frozenset(
     {
         *("alias", "current_query", "current_query_id", "current_connection_id", "current_transaction_id"),
@@ -252,7 +254,7 @@ def _of_the_run(node: Node) -> str | None:
         return name if name in _OF_THE_RUN or is_now else None
     if node.get("class") == "COLUMN_REF" and len(node["column_names"]) == 1:
         name = folded(node["column_names"][0])
-        return name if name in _OF_THE_RUN else None
+        return name if name in _LIKE_COLUMNS else None
     return None
 
 
