@@ -78,7 +78,7 @@ class Questions:
                 *("count(*)", f"count({one(COLUMNS)})", f"min({one(COLUMNS)})", f"max({one(COLUMNS)})"),
                 *(f"sum({number})", f"avg({one([*NUMBERS, 'dt', 'ts', 'tz', 'ti', 'd'])})", f"avg(DISTINCT {number})"),
                 *(f"count(DISTINCT {one(COLUMNS)})", f"sum(DISTINCT {number})", "bool_and(bo)", "bool_or(a % 3 = 1)"),
-                *("bit_xor(a)", "bit_or(b)", "count_if(bo)", "any_value(1)", "corr(a, f)", "regr_count(a, f)"),
+                *("bit_xor(a)", "bit_or(b)", "count_if(bo)", "max(1)", "corr(a, f)", "regr_count(a, f)"),
                 f"{one(['stddev', 'var_pop', 'sem', 'skewness'])}({one(['a', 'e', 'f'])})",
             ]
         )
