@@ -38,7 +38,7 @@ coverage: $(READY) ## fail unless tests/core reaches every branch of core
 	@$(BIN)/coverage run -m pytest -q tests/core
 	@$(BIN)/coverage report
 
-soak: $(READY) ## run ten thousand simulated seeds of a crew and five thousand of recruiting, then the long tests, among them chaos with real processes
+soak: $(READY) ## run ten thousand simulated seeds of a crew and five thousand of recruiting, then the long tests, including chaos with real processes
 	@$(BIN)/quarterdeck simulate --seeds 10000
 	@$(BIN)/quarterdeck simulate --recruiting --seeds 5000
 	@$(BIN)/pytest -q -n 2 --dist loadgroup -m soak --timeout=0

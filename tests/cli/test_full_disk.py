@@ -79,8 +79,9 @@ def test_the_rows_of_a_search_into_a_file_on_a_full_disk(small_disk: Path, logs:
     check(CliRunner().invoke(app, ["search", "*", str(logs), *words]))
 
 
-@pytest.mark.parametrize("words", [("explain", "up"), ("completion", "bash"), ("--help",), ("import", "--list")])
-def test_output_that_a_shell_leads_to_a_full_disk(words: tuple[str, ...], tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", [("explain", "up"), ("completion", "bash"), ("--help",)])
+@pytest.mark.parametrize("buffered", [True, False], ids=["buffered", "unbuffered"])
+def test_output_that_a_shell_leads_to_a_full_disk(words: tuple[str, ...], buffered: bool, tmp_path: Path) -> None:
     with Path("/dev/full").open("wb") as full:
         told = subprocess.run(
             [sys.executable, "-m", "quarterdeck", *words],
@@ -88,10 +89,9 @@ def test_output_that_a_shell_leads_to_a_full_disk(words: tuple[str, ...], tmp_pa
             stderr=subprocess.PIPE,
             text=True,
             cwd=tmp_path,
+            env={**os.environ, "PYTHONUNBUFFERED": "" if buffered else "1"},
             check=False,
         )
-    if not told.returncode and words == ("import", "--list"):
-        return  # it had nothing to say
     assert "Traceback" not in told.stderr
     assert "the disk is full" in told.stderr
     assert told.returncode == FULL

@@ -297,7 +297,7 @@ def test_a_time_for_samples_without_one_is_not_for_parquet(elsewhere: Path) -> N
     result = imported("m.parquet", "a.om", "--at", "now")
     assert result.exit_code == 65
     assert "--at is for text" in result.stderr
-    assert samples_in(elsewhere / "quarterdeck-data" / "lake") == 3
+    assert not (elsewhere / "quarterdeck-data" / "lake").exists(), "nothing was imported of the other one either"
 
 
 def test_parquet_is_read_by_the_columns_that_are_named(elsewhere: Path) -> None:
@@ -393,4 +393,4 @@ def test_created_timestamps_of_other_formats_are_refused_before_anything_is_done
     result = imported("a.om", "b.prom", "--created-timestamps")
     assert result.exit_code != 0
     assert "only OpenMetrics has lines for --created-timestamps" in result.stderr
-    assert not (elsewhere / "quarterdeck-data").exists()
+    assert not (elsewhere / "quarterdeck-data" / "lake").exists()

@@ -61,7 +61,7 @@ def test_the_request_has_what_was_asked_for(script: Script, elsewhere: Path) -> 
 
 def test_a_path_is_seen_from_the_current_folder(elsewhere: Path) -> None:
     assert absolute("../x/*.parquet") == f"{elsewhere.parent}/x/*.parquet"
-    assert absolute("file:///x") == "file:///x"
+    assert absolute("file:///x") == "/x"
 
 
 # What is shown

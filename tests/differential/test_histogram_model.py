@@ -19,7 +19,6 @@ from tests.differential.histogram_model.bridge import asked, difference, modelle
 from tests.differential.histogram_model.data import world
 from tests.differential.histogram_model.expressions import NotModelled, Vector
 from tests.differential.histogram_model.grammar import vectors
-from tests.differential.histogram_model.known import is_known
 from tests.differential.histogram_model.oracle import ModelOracle, world_of
 from tests.differential.histogram_model.samples import Times
 
@@ -47,9 +46,8 @@ def check(engine: Engine, seed: int, query: Vector) -> None:
         expected = modelled(query, asking)
         came = asked(engine, shards, str(query), asking)
         found = difference(expected, came)
-        report = f"{len(shards)} shards\n{found}"
-        if found is not None and not is_known(query, report):
-            raise AssertionError(f"world {seed}, {asking.times}\n{query}\n{report}")
+        if found is not None:
+            raise AssertionError(f"world {seed}, {asking.times}\n{query}\n{len(shards)} shards\n{found}")
 
 
 @settings(

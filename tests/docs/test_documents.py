@@ -103,35 +103,42 @@ def test_every_other_command_in_the_pages_is_tried_with_a_crew() -> None:
 
 
 def test_the_crew_of_the_pages_can_be_started_and_asked(tmp_path: Path) -> None:
-    _write_logs(tmp_path / "logs")
     up = [*shlex.split(CREW["up"])[1:], "--workers", "2", "--http-port", "0", "--control-port", "0"]
     with _running([QUARTERDECK, *up], tmp_path):
         url = _announced(tmp_path / "quarterdeck-data" / "coordinator", "http")
         _wait_ready(url)
         environment = {**os.environ, "QUARTERDECK_URL": url, "COLUMNS": "120"}
-        status = _output([QUARTERDECK, *shlex.split(CREW["status"])[1:]], tmp_path, environment)
-        assert "accepting" in status
-        scan = _output([QUARTERDECK, *shlex.split(CREW["scan"])[1:]], tmp_path, environment)
-        assert re.search(r"500\D+20\b", scan)
-        _write_metrics(tmp_path / "metrics.om")
-        imported = _output([QUARTERDECK, *shlex.split(CREW["import"])[1:]], tmp_path, environment)
-        assert "122 samples of 2 series" in imported
-        table = _output([QUARTERDECK, *shlex.split(CREW["query"])[1:], "--format", "table"], tmp_path, environment)
-        assert "api" in table
-        sample = _output([QUARTERDECK, *shlex.split(CREW["sample"])[1:]], tmp_path, environment)
+
+        def run(name: str, *more: str) -> str:
+            return _output([QUARTERDECK, *shlex.split(CREW[name])[1:], *more], tmp_path, environment)
+
+        def run_in_shell(name: str) -> str:
+            command = CREW[name].replace("localhost:7070", url).replace(".venv/bin/quarterdeck", QUARTERDECK)
+            return _output(["sh", "-c", command], tmp_path, environment)
+
+        sample = run("sample")
         assert f"lake: {tmp_path}/quarterdeck-data/lake, the lake of the crew at {url}" in sample
-        listed = _output([QUARTERDECK, *shlex.split(CREW["metrics"])[1:]], tmp_path, environment)
-        assert re.search(r"http_requests_total +counter +≥ 30 +20", listed), listed
-        page = CREW["page"].replace("localhost:7070", url).replace(".venv/bin/quarterdeck", QUARTERDECK)
-        assert "standard input: " in _output(["sh", "-c", page], tmp_path, environment)
-        curl = CREW["curl"].replace("localhost:7070", url).replace('"logs/"', f'"{tmp_path / "logs"}"')
-        curl = curl.replace(".venv/bin/quarterdeck", QUARTERDECK)
-        rows = _output(["sh", "-c", curl], tmp_path, environment).splitlines()
-        assert len(rows) == 20
-        assert {json.loads(row)["status"] for row in rows} == {500}
-        _write_log_lines(tmp_path / "logs" / "app.ndjson")
-        found = _output([QUARTERDECK, *shlex.split(CREW["search"])[1:]], tmp_path, environment).splitlines()
-        assert [json.loads(line) for line in found] == [{"host": "a", "count": 5}, {"host": "b", "count": 5}]
+        assert "accepting" in run("status")
+        requests = f"read_parquet('{tmp_path}/quarterdeck-sample/requests/**/*.parquet')"
+        statuses = duckdb.execute(f"select status, count(*) from {requests} group by status").fetchall()
+        assert sorted(_table_rows(run("scan", "--format", "csv"))) == sorted([f"{s},{n}" for s, n in statuses])
+        failed = [json.loads(row) for row in run_in_shell("curl").splitlines()]
+        assert len(failed) == dict(statuses)[500]
+        assert {row["status"] for row in failed} == {500}
+        assert "api" in run("query", "--format", "table")
+        assert re.search(r"http_requests_total +counter +30 +20", run("metrics"))
+        found = [json.loads(line) for line in run("search").splitlines()]
+        logs = f"read_json('{tmp_path}/quarterdeck-sample/logs/*.ndjson')"
+        timed_out = f"select host, count(*) from {logs} where level = 'error' and msg ilike '%timed out%' group by host"
+        assert {row["host"]: row["count"] for row in found} == dict(duckdb.execute(timed_out).fetchall())
+        _write_metrics(tmp_path / "metrics.om")
+        assert "122 samples of 2 series" in run("import")
+        assert "standard input: " in run_in_shell("page")
+
+
+def _table_rows(csv: str) -> list[str]:
+    """What is below the header."""
+    return csv.splitlines()[1:]
 
 
 def test_the_processes_of_the_pages_can_be_started_with_one_file(tmp_path: Path) -> None:
@@ -143,24 +150,6 @@ def test_the_processes_of_the_pages_can_be_started_with_one_file(tmp_path: Path)
         worker = [QUARTERDECK, *shlex.split(CREW["worker"].replace("coordinator.example:7071", control))[1:]]
         with _running(worker, tmp_path):
             _wait_ready(url)
-
-
-def _write_logs(folder: Path) -> None:
-    folder.mkdir()
-    for number in range(2):
-        rows = duckdb.sql("select i as id, case when i % 10 = 0 then 500 else 200 end as status from range(100) t(i)")
-        assert rows is not None
-        rows.write_parquet(str(folder / f"{number}.parquet"))
-
-
-def _write_log_lines(path: Path) -> None:
-    records = [
-        {"ts": f"2026-11-01T00:00:{number:02}Z", "level": level, "host": "ab"[number % 2], "msg": f"{number} {said}"}
-        for number in range(10)
-        for level in ("info", "error")
-        for said in ("Timed out", "done")
-    ]
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
 
 
 def _write_metrics(path: Path) -> None:

@@ -168,7 +168,8 @@ def installed(user: User) -> Installed:
 def _uv(program: Path, place: Path, *arguments: str) -> None:
     found = str(program) if program.exists() else shutil.which("uv")
     assert found is not None, f"there is no uv: `make` puts one into {program}"
-    told = subprocess.run([found, *arguments], cwd=place, capture_output=True, text=True, check=False)
+    # As [tool.uv] in pyproject.toml has it, which counts only for what is run within the project.
+    told = subprocess.run([found, "--system-certs", *arguments], cwd=place, capture_output=True, text=True, check=False)
     assert told.returncode == 0, f"uv {arguments[0]} ended with {told.returncode}: {told.stdout}{told.stderr}"
 
 

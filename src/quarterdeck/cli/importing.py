@@ -80,11 +80,14 @@ def mapping_of(
 
 def run(order: ImportOrder) -> int:
     """Imports one after the other. One that fails is told, and the others are imported all the same; a name that does
-    not say what it is stops all of them before the first."""
+    not say what it is, or an option that does not go with it, stops all of them before the first."""
     at_ms = None if order.at is None else round(parse_time_s("--at", order.at, now_s()) * _MS)
     check_names(order.names, order.format)
     target = find_target(order.target)
     inputs = inputs_of(order.names, order.format, target.objects)
+    for each in inputs:
+        if each.form is not None:
+            _check_options(each.name, each.form, order)
     sys.stderr.write(f"importing into {target.told}\n")
     console = Console(stderr=True)
     code = 0
@@ -181,21 +184,25 @@ def _times(record: ImportRecord) -> str:
     return f", {span}" if span else ""
 
 
-def _source(wanted: Input, path: Path, form: MetricsFormat, order: ImportOrder, at_ms: int | None) -> importer.Source:
-    if at_ms is not None and form is MetricsFormat.PARQUET:
+def _check_options(name: str, form: MetricsFormat, order: ImportOrder) -> None:
+    if order.at is not None and form is MetricsFormat.PARQUET:
         raise QuarterdeckError(
             ErrorCode.INVALID_ARGUMENT,
-            f"{wanted.name} was not imported",
+            f"{name} was not imported",
             "--at is for text, and in Parquet a column has the time of each sample",
             "leave --at out, and name the column with --timestamp-column",
         )
     if order.created and form is not MetricsFormat.OPENMETRICS:
         raise QuarterdeckError(
             ErrorCode.INVALID_ARGUMENT,
-            f"{wanted.name} was not imported",
+            f"{name} was not imported",
             f"only OpenMetrics has lines for --created-timestamps, and this is {form}",
             "leave the option out; of Parquet, name the column with --start-timestamp-column",
         )
+
+
+def _source(wanted: Input, path: Path, form: MetricsFormat, order: ImportOrder, at_ms: int | None) -> importer.Source:
+    _check_options(wanted.name, form, order)
     name = "" if wanted.path is not None else wanted.name
     open_metrics = CreatedReader if order.created else OpenMetricsReader
     readers: dict[MetricsFormat, Callable[[], SampleReader]] = {

@@ -16,9 +16,11 @@ _EXIT_BROKEN_PIPE: Final = 141
 def exit_code_of(command: Callable[[], int]) -> int:
     """Runs a command. What it raises on purpose is told; anything else is a bug, and stays a traceback."""
     try:
-        return command()
+        return _flushed(command)
     except QuarterdeckError as error:
         return tell(error)
+    except BrokenPipeError:
+        return reader_gone()
     except OSError as error:
         if not is_full(error):
             raise
@@ -26,6 +28,22 @@ def exit_code_of(command: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("quarterdeck: interrupted\n")
         return ERROR_TABLE[ErrorCode.CANCELED].exit_code
+
+
+def _flushed(command: Callable[[], int]) -> int:
+    """What is still buffered is written here: of an error later on Python tells without a reason."""
+    try:
+        code = command()
+    except SystemExit:
+        _flush()
+        raise
+    _flush()
+    return code
+
+
+def _flush() -> None:
+    if cast("object", sys.stdout) is not None:  # `>&-`
+        sys.stdout.flush()
 
 
 def _output_full(error: OSError) -> int:

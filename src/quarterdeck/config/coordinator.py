@@ -110,7 +110,7 @@ class CoordinatorSettings(CrewSettings, SearchSettings):
     """Scans that run at the same time; the others wait in line, and beyond fifty for each that may run they are
     refused. Too low leaves workers idle; too high lets scans compete for workers, memory and the spool."""
     scan_timeout_s: Seconds = 600.0
-    """Seconds that a scan may take, waiting in line among them; one that asks for more gets this. Too low fails long
+    """Seconds that a scan may take, including the wait in line; one that asks for more gets this. Too low fails long
     scans; too high lets forgotten ones hold workers."""
     scan_merges_at_once: Count = 2
     """Scans whose parts are merged at the same time, each in a process of its own; the others wait for them. Too low
@@ -136,7 +136,7 @@ class CoordinatorSettings(CrewSettings, SearchSettings):
     have as many of their own. Too low leaves workers idle; too high lets queries compete for memory: each may take
     `query_memory_bytes`, and all together what `memory_bytes` leaves."""
     query_timeout_s: Seconds = 120.0
-    """Seconds that a PromQL query may take, waiting in line among them; one that asks for more gets this. Too low fails
+    """Seconds that a PromQL query may take, including the wait in line; one that asks for more gets this. Too low fails
     long queries; too high lets abandoned ones hold places."""
     query_memory_bytes: Bytes = 1024**3
     """What one PromQL query may hold in the coordinator, and each of its works in a worker; a query that needs more

@@ -22,8 +22,8 @@ class SearchSettings(ProcessSettings):
     """Log searches that run at the same time; one more is refused. Too low refuses people; too high takes memory: each
     may take `search_memory_bytes` for its rows, and as much for answers of workers."""
     search_timeout_s: Seconds = 600.0
-    """Seconds that a log search may take, the client's reading among them; one that asks for more gets this. Too low
-    fails long searches; too high lets abandoned ones hold workers."""
+    """Seconds that a log search may take, including the time the client takes to read; one that asks for more gets
+    this. Too low fails long searches; too high lets abandoned ones hold workers."""
     search_memory_bytes: Bytes = 256 * 1024**2
     """What one log search keeps of its rows in memory; the rest goes to disk. Too low makes large answers slow; too
     high lets the kernel kill the process."""

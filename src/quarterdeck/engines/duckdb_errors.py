@@ -22,6 +22,8 @@ character: DuckDB counts in bytes."""
 
 _WRONG_SQL: Final = ("Parser Error", "Syntax Error", "Binder Error", "Catalog Error")
 """Of what no data could make right: no SQL at all, and names of columns, tables and functions that are not there."""
+_OF_WRONG_SQL: Final = (duckdb.ParserException, duckdb.SyntaxException, duckdb.BinderException, duckdb.CatalogException)
+_LOST: Final = "DuckDB says why in words that quote half a character, which cannot be shown"
 _LOOKED_AT: Final = 20_000
 """Characters of a message. DuckDB's may quote a value, of any size."""
 
@@ -29,7 +31,9 @@ _LOOKED_AT: Final = 20_000
 def translated(error: Exception, files: Iterable[ScanFile], culprit: ScanFile | None = None) -> QuarterdeckError:
     """The culprit is named beside a message that does not name it."""
     is_cut = isinstance(error, UnicodeDecodeError)
-    text = (error.object.decode(errors="replace") if is_cut else str(error))[:_LOOKED_AT]
+    # Python 3.11.2, which Debian has, lets such an error through with its class and without its text.
+    text = (error.object.decode(errors="replace") if is_cut else str(error) or _LOST)[:_LOOKED_AT]
+    is_wrong_sql = text.startswith(_WRONG_SQL) or isinstance(error, _OF_WRONG_SQL)
     if text.startswith("Out of Memory Error") or isinstance(error, MemoryError):
         return no_memory(text.partition("\n")[0])
     for file in sorted(files, key=lambda file: len(str(file.path)), reverse=True):
@@ -49,7 +53,7 @@ def translated(error: Exception, files: Iterable[ScanFile], culprit: ScanFile | 
         return QuarterdeckError(
             ErrorCode.UNAVAILABLE, "a file could not be read", _one_line(text), "see whether it is still there"
         )
-    code = ErrorCode.INVALID_ARGUMENT if str(error).startswith(_WRONG_SQL) else ErrorCode.WORK_FAILED
+    code = ErrorCode.INVALID_ARGUMENT if is_wrong_sql else ErrorCode.WORK_FAILED
     return QuarterdeckError(code, "the SQL failed", _one_line(text), "correct it, or the file it names")
 
 

@@ -34,17 +34,18 @@ MAX_LAMBDAS: Final = 8
 MAX_NAME_PARTS: Final = 32
 """Names with points between them."""
 
-# Possessive or anchored by what comes next: no character is looked at more than a few times. What begins a quote or a
+# Possessive or anchored by what comes next: no character is looked at more than a few times. Only single characters
+# are repeated possessively: before 3.11.5 Python gets groups wrong that have a choice in them. What begins a quote or a
 # comment and does not end it takes the rest of the text, as it does for DuckDB, which then refuses it. Which characters
 # beyond ASCII are blanks to DuckDB is not known here: all of them may be part of a word.
 _TOKEN: Final = re.compile(
     r"""(?:
-      (?P<skipped> [ \t-\r]++ | --[^\r\n]*+ | /\*(?:[^*/]|\*(?!/)|/(?!\*))*+(?:\*/|\Z) )
-    | (?P<text> '(?:[^']|'')*+(?:'|\Z) | [eE]'(?:[^'\\]|\\.|'')*+(?:'|\\?\Z)
+      (?P<skipped> [ \t-\r]++ | --[^\r\n]*+ | /\*[^*/]*+(?:(?:\*(?!/)|/(?!\*))[^*/]*+)*(?:\*/|\Z) )
+    | (?P<text> '[^']*+(?:''[^']*+)*(?:'|\Z) | [eE]'[^'\\]*+(?:(?:\\.|'')[^'\\]*+)*(?:'|\\?\Z)
               | \$(?P<tag>(?:[A-Za-z_][A-Za-z0-9_]*+)?)\$(?:.*?\$(?P=tag)\$|.*) )
     | (?P<unclear> \x00 | /\* | \$[A-Za-z0-9_]*+[^\x00-\x7f] )
-    | (?P<word> (?:[A-Za-z_]|[^\x00-\x7f])(?:[A-Za-z0-9_$]|[^\x00-\x7f])*+ )
-    | (?P<name> "(?:[^"]|"")*+(?:"|\Z) | `(?:[^`]|``)*+(?:`|\Z) )
+    | (?P<word> [A-Za-z_\x80-\U0010ffff][A-Za-z0-9_$\x80-\U0010ffff]*+ )
+    | (?P<name> "[^"]*+(?:""[^"]*+)*(?:"|\Z) | `[^`]*+(?:``[^`]*+)*(?:`|\Z) )
     | (?P<open> [(\[{] )
     | (?P<close> [)\]}] )
     | (?P<comma> , )

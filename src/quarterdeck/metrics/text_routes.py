@@ -63,7 +63,7 @@ def text_router(queries: MetricsService) -> APIRouter:
 def checked(text: str) -> Expr:
     """The tree of a query that makes sense: whatever Prometheus calls an error of parsing is raised.
 
-    >>> checked("rate(up)")
+    >>> checked("rate(up)")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
     quarterdeck.metrics.promql.errors.ParseError: the query was not understood: ...

@@ -88,7 +88,7 @@ class ScanBody(BoundedBody):
         None,
         gt=0,
         le=_MAX_TIMEOUT_S,
-        description="After so many seconds, waiting in line among them, the query is canceled. The coordinator's "
+        description="After so many seconds, including the wait in line, the query is canceled. The coordinator's "
         "`scan_timeout_s` is the default, and the most there is.",
     )
     format: Annotated[str, Field(max_length=100)] | None = Field(

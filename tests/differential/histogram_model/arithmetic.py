@@ -192,9 +192,22 @@ def is_reset(current: Histogram, before: Histogram) -> bool:
     widened = with_zero_bucket(before, current.zero_threshold)
     if widened.zero_threshold != current.zero_threshold or current.zero_count < widened.zero_count:
         return True
-    widened = coarser(widened, current.schema)
-    return _lost(current.positive, widened.positive) or _lost(current.negative, widened.negative)
+    # At the resolution that is left a bucket may begin within the zero bucket, and hold what is within it already.
+    then = coarser(before, current.schema)
+
+    def counted(side: dict[int, float]) -> dict[int, float]:
+        threshold = current.zero_threshold
+        return {i: n for i, n in side.items() if not threshold or exponential_end(i, current.schema) > threshold}
+
+    sides = (current.positive, then.positive), (current.negative, then.negative)
+    return any(_lost(counted(now), counted(past)) for now, past in sides)
 
 
 def _lost(current: dict[int, float], before: dict[int, float]) -> bool:
-    return any(current[i] < n if i in current else n != 0 for i, n in before.items())
+    """Whether a bucket counts less, or is gone that counted something. Prometheus looks at one beyond the last only."""
+    for i, n in sorted(before.items()):
+        if i > max(current, default=-math.inf):
+            return n != 0
+        if current[i] < n if i in current else n != 0:
+            return True
+    return False

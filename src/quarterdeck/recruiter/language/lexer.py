@@ -11,12 +11,13 @@ from typing import NamedTuple
 from quarterdeck.recruiter.language.ast import Span
 from quarterdeck.recruiter.language.errors import SearchSyntaxError, shown
 
-# Possessive all of them: none looks at a character twice.
+# Possessive where it counts: none looks at a character more than a few times. Only single characters are repeated
+# possessively: before 3.11.5 Python gets groups wrong that have a choice in them.
 _BLANKS = re.compile(r"\s*+")
 _WORD = re.compile(r"""[^\s"'`()\[\]|,=!<>]++""")
 _OPERATOR = re.compile(r"==|=~|!=|!~|<=|>=|[=<>]")
-_QUOTED = {mark: re.compile(rf"{mark}[^{mark}\\]*+(?:\\.[^{mark}\\]*+)*+{mark}", re.DOTALL) for mark in "\"'"}
-_NAME = re.compile(r"`(?:[^`]++|``)*+`")
+_QUOTED = {mark: re.compile(rf"{mark}[^{mark}\\]*+(?:\\.[^{mark}\\]*+)*{mark}", re.DOTALL) for mark in "\"'"}
+_NAME = re.compile(r"`[^`]*+(?:``[^`]*+)*`(?!`)")
 _KEYWORDS = {written: word for word in ("and", "or", "not") for written in (word, word.upper())}
 
 

@@ -20,7 +20,9 @@ _NUMBER = re.compile(r"-?(?:(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?|\.[0-9]++)(?:[eE][+
 _NUMBER_LENGTH = 1000
 _LEAST_EXPONENT = -400
 # What in a pattern may hold `(?<` without beginning a group: a quoted stretch, an escape, a class.
-_GROUP = re.compile(r"\\Q.*?(?:\\E|$)|\\.|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*+\]|(\(\?<)", re.DOTALL)
+_GROUP = re.compile(
+    r"\\Q.*?(?:\\E|$)|\\.|\[\^?\]?(?:\\.|\[:\^?\w+:\]|\[(?!:\^?\w+:\])|[^\]\\\[])*\]|(\(\?<)", re.DOTALL
+)
 
 
 def looks_like_a_number(word: str) -> bool:

@@ -3,8 +3,6 @@
 A Python call for each histogram; classic ones go through the kernels and never come here.
 """
 
-import math
-
 import numpy as np
 
 from quarterdeck.metrics.promql import labels as lb
@@ -12,7 +10,7 @@ from quarterdeck.metrics.promql import notes
 from quarterdeck.metrics.promql.blocks import F64, Axis, Bool, VectorBlock
 from quarterdeck.metrics.promql.exec.node import Context
 from quarterdeck.metrics.promql.exec.unite import unite
-from quarterdeck.metrics.promql.histograms.quantiles import fraction, has_uncounted, quantile
+from quarterdeck.metrics.promql.histograms.quantiles import OfNaN, fraction, has_uncounted, quantile
 from quarterdeck.metrics.promql.labels import METRIC_NAME
 from quarterdeck.metrics.promql.syntax.ast import Span
 
@@ -24,9 +22,9 @@ def native_quantiles(block: VectorBlock, where: Bool, phi: F64, context: Context
         for row, step in context.watched(np.argwhere(where).tolist()):
             found = quantile(block.histograms[row, step], float(phi[step]))
             values[row, step] = found.value
-            if found.is_skewed:
+            if found.of_nan is not None:
                 name = lb.get(block.axis.labels[row], METRIC_NAME)
-                text = notes.quantile_is_nan if math.isnan(found.value) else notes.quantile_is_skewed
+                text = notes.quantile_is_nan if found.of_nan is OfNaN.AMONG_THEM else notes.quantile_is_skewed
                 context.notes.inform(text(name), span)
     return VectorBlock(block.axis.without_names, values, where)
 

@@ -10,6 +10,7 @@ count more than there is, or less than nothing.
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Final
 
 from quarterdeck.metrics.promql.histograms.bounds import Bucket
@@ -19,20 +20,28 @@ from quarterdeck.metrics.promql.histograms.numbers import divided, exp2, log2, p
 _NO_BUCKET: Final = Bucket(0.0, 0.0, 0.0, False, False)
 
 
+class OfNaN(StrEnum):
+    """What observations that are not numbers did to a quantile. They count as larger than all others."""
+
+    SKEWED = "skewed"
+    """It lies higher than without them."""
+    AMONG_THEM = "among them"
+    """It is one of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Quantile:
-    """A quantile, and whether observations that are not numbers had a part in it."""
+    """A quantile, and what observations that are not numbers did to it."""
 
     value: float
-    is_skewed: bool = False
-    """Such observations count as larger than all others."""
+    of_nan: OfNaN | None = None
 
 
 def quantile(histogram: NativeHistogram, phi: float) -> Quantile:
     """The value below which the share `phi` of all observations lies.
 
     >>> quantile(NativeHistogram(count=4, total=5, positive=((0, 1.0), (1, 2.0), (2, 1.0))), 0.5)
-    Quantile(value=1.4142135623730951, is_skewed=False)
+    Quantile(value=1.4142135623730951, of_nan=None)
     """
     if phi < 0:
         return Quantile(-math.inf)
@@ -59,11 +68,12 @@ def quantile(histogram: NativeHistogram, phi: float) -> Quantile:
         bucket = _narrowed(bucket, histogram)
     seen = min(seen, histogram.count)
     if seen < rank:
-        return Quantile(math.nan if has_nan else bucket.upper, has_nan)
+        return Quantile(math.nan, OfNaN.AMONG_THEM) if has_nan else Quantile(bucket.upper)
     within = rank - (seen - bucket.count) if upwards else seen - rank
     # A sum that is not a number may also come of -Inf and +Inf, which are in buckets.
     is_skewed = has_nan and plain_sum([seen, *(other.count for other in beyond)]) < histogram.count
-    return Quantile(_value_at(bucket, divided(within, bucket.count), histogram.is_custom), is_skewed)
+    value = _value_at(bucket, divided(within, bucket.count), histogram.is_custom)
+    return Quantile(value, OfNaN.SKEWED if is_skewed else None)
 
 
 def fraction(histogram: NativeHistogram, lower: float, upper: float) -> float:
