@@ -14,7 +14,7 @@ unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check coverage soak fuzz bench mutants proto reference format peers kernels clean
+.PHONY: help demo test check coverage soak fuzz fuzz-sql bench mutants proto reference format peers kernels clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -54,6 +54,9 @@ fuzz: $(READY) peers kernels ## compare random PromQL queries with a real Promet
 	@$(BIN)/python -m checks.fuzz_parser promql -runs=$(RUNS) -max_len=300 -seed=$(SEED)
 	@$(BIN)/python -m checks.fuzz_parser search -runs=$(RUNS) -max_len=300 -seed=$(SEED)
 	@set -e; for target in $(WIRE); do echo "== $$target"; $(BIN)/python -m checks.fuzz_wire $$target -runs=$(RUNS) -max_len=100 -seed=$(SEED); done
+
+fuzz-sql: $(READY) ## compare divided answers to random SQL with DuckDB's own: SEED=7 COUNT=5000
+	@$(BIN)/python -m tests.engines.fuzz_sql --seed $(SEED) --count $(COUNT)
 
 bench: $(READY) peers kernels ## measure the core, the crew beside dask.distributed, metrics beside Prometheus and VictoriaMetrics, the recruiter, and search beside DuckDB
 	@$(BIN)/python bench/core.py

@@ -109,6 +109,17 @@ def test_the_crews_own_words_for_a_failure_are_told_and_what_it_did_for_it() -> 
     assert (told["works"], told["delivered"], told["attempts"]) == (3, 1, 4)
 
 
+def test_why_an_answer_was_given_up_is_told_and_not_that_its_works_were_canceled_for_it() -> None:
+    scene = Scene()
+    summary = QuerySummary(QueryId("q1"), 0.0, works=3, delivered=1, attempts=4)
+    summary.outcome, summary.error = ef.Outcome.CANCELED, WorkError("canceled", "it was given up", retryable=False)
+    scene.summaries[QueryId("q1")] = summary
+    with pytest.raises(QuarterdeckError), scene.ask():
+        raise QuarterdeckError(ErrorCode.WORK_FAILED, "the parts do not fit", "one has no column x", "write it anew")
+    (told,) = scene.told()
+    assert told["error"] == {"code": "work_failed", "message": "the parts do not fit: one has no column x"}
+
+
 def test_figures_of_somebody_else_are_looked_at_until_it_ends_and_kept_then() -> None:
     scene, rows = Scene(), [5]
     asked = scene.ask(kind=QueryKind.SEARCH)

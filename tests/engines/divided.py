@@ -14,9 +14,10 @@ from quarterdeck.engines.duckdb_merge import merged
 from quarterdeck.engines.duckdb_plan import plan_of
 from quarterdeck.engines.duckdb_scan import DuckDbScanner
 from quarterdeck.engines.limits import EngineLimits
+from quarterdeck.engines.part_words import Alike
 from quarterdeck.engines.scan_file import PathColumn, ScanFile
 from quarterdeck.engines.sql_plan import Plan
-from quarterdeck.engines.sql_split import Way
+from quarterdeck.engines.sql_way import Way
 
 MIB = 1024 * 1024
 LIMITS = EngineLimits(threads=1, memory_limit_bytes=256 * MIB, idle_databases=64)
@@ -61,8 +62,17 @@ class Crew:
             case Way.MERGED:
                 return plan, self._merged(plan, tables)
             case _:
+                if plan.checks is not None:
+                    alike = Alike()
+                    for table in tables:
+                        list(alike.checked(iter(table.to_batches() or [_pa.RecordBatch.from_pylist([], table.schema)])))
                 whole = _pa.concat_tables(tables)
                 return plan, whole.slice(plan.offset, plan.limit) if plan.way is Way.FIRST else whole
+
+    def part(self, sql: str, files: Sequence[ScanFile]) -> Any:
+        """The rows of some files, as a worker gives them of SQL that is not divided."""
+        with self._scanner.scan(sql, files, CancelToken()) as rows:
+            return _pa.Table.from_batches(list(rows), rows.schema)
 
     def _part(self, plan: Plan, files: Sequence[ScanFile], path_columns: Sequence[PathColumn]) -> Any:
         with self._scanner.scan(

@@ -15,7 +15,7 @@ from quarterdeck.engines.contained_merge import ContainedMerger
 from quarterdeck.engines.duckdb_scan import DuckDbScanner
 from quarterdeck.engines.scan_file import PathColumn
 from quarterdeck.engines.sql_plan import Plan
-from quarterdeck.engines.sql_split import Way
+from quarterdeck.engines.sql_way import Way
 from tests.engines.divided import LIMITS, write
 from tests.engines.lake import ScanFile
 

@@ -10,6 +10,7 @@ import duckdb
 import pytest
 
 from quarterdeck.core.workcoord.model import WorkError
+from quarterdeck.http.errors import AnswerCutOffError
 from quarterdeck.scan import division
 from quarterdeck.scan.merging import MergeLimits
 from tests.engines.divided import write
@@ -134,7 +135,7 @@ def test_sql_that_does_not_divide_is_refused_before_any_work_and_the_merge_to_wr
         assert error_of(answer) == (400, "invalid_argument")
         said = answer.json["error"]
         assert "median of parts does not make median of the whole" in said["why"]
-        assert "quarterdeck scan 'select host, ms from files'" in said["next_step"]
+        assert "quarterdeck scan 'SELECT host, ms FROM files' SOURCES" in said["next_step"]
         assert "--merge 'SELECT host, median(ms) AS m FROM parts AS files GROUP BY host'" in said["next_step"]
         assert port.tasks == {}
 
@@ -170,6 +171,21 @@ def test_files_whose_columns_have_different_types_are_not_merged(tmp_path: Path)
         answer = await port.ask(sql="select count(id) from files")
         assert error_of(answer) == (422, "work_failed")
         assert "column id is VARCHAR in some files and BIGINT in others" in answer.json["error"]["why"]
+
+    scan(tmp_path, asking)
+
+
+def test_rows_of_files_whose_columns_have_different_types_are_no_answer(tmp_path: Path) -> None:
+    async def asking(port: Port) -> None:
+        write("SELECT '7' AS id", port.lake / "day=2026-11-01" / "part.parquet")
+        for sql in ("select id from files", "select id from files limit 500"):
+            with pytest.raises(AnswerCutOffError) as caught:  # rows were on their way when it was seen
+                await port.ask(sql=sql)
+            assert "column id is VARCHAR in some files and BIGINT in others" in str(caught.value.__cause__)
+            (told,) = port.service.log.documents(1)  # for whom the answer was cut off
+            assert told["state"] == "failed"
+            assert "column id is VARCHAR" in str(told["error"])
+        assert len(lines(await port.ask(sql="select id::bigint id from files", merge="none"))) == 111
 
     scan(tmp_path, asking)
 

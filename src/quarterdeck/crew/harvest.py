@@ -72,7 +72,10 @@ class Harvest(Generic[ResultT]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.cancel("whoever asked has gone" if error is not None else "no more of it is wanted")
+        if isinstance(error, QuarterdeckError):
+            self.cancel(error.what)
+        else:
+            self.cancel("whoever asked has gone" if error is not None else "no more of it is wanted")
 
     def cancel(self, reason: str) -> None:
         """Ends the query if it has not ended; again is fine."""

@@ -127,7 +127,9 @@ class AskedQuery:
         self._figures = summary if self._watched is None else self._watched()
         self._watched = None
         if error is not None and summary is not None and summary.error is not None:
-            error = (summary.error.code, summary.error.message)  # without what is known anyway
+            canceled = ErrorCode.CANCELED.value
+            if summary.error.code != canceled or error[0] == canceled:  # else the works ended for this error
+                error = (summary.error.code, summary.error.message)  # without what is known anyway
         self._error = None if error is None else (error[0], shown(error[1]))
         self._log.ended(self)
 

@@ -21,7 +21,7 @@ from quarterdeck.engines.part_words import PartWords, insist_alike
 from quarterdeck.engines.result_shape import check_shape
 from quarterdeck.engines.sql_aggregates import Merge, averaged_as
 from quarterdeck.engines.sql_plan import MergeOrder
-from quarterdeck.engines.sql_split import MERGED, PARTS, Aggregate
+from quarterdeck.engines.sql_way import MERGED, PARTS, Aggregate
 from quarterdeck.engines.stop_signal import StopSignal
 
 _arrow: Final[Any] = pyarrow

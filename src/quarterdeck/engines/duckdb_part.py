@@ -12,8 +12,10 @@ from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.engines.duckdb_select import one_select
 from quarterdeck.engines.duckdb_tree import text_of
 from quarterdeck.engines.part_words import PartWords
+from quarterdeck.engines.result_shape import insist_names
 from quarterdeck.engines.sql_plan import PartChecks
 from quarterdeck.engines.sql_stars import hide_column
+from quarterdeck.engines.sql_tree import folded
 
 _FILENAME = "filename"
 
@@ -29,24 +31,23 @@ def bound(connection: duckdb.DuckDBPyConnection, sql: str, *, hides_filename: bo
 
 
 def checked_part(
-    connection: duckdb.DuckDBPyConnection,
-    checks: PartChecks,
-    part: duckdb.DuckDBPyRelation,
-    hides_filename: bool,
-) -> PartWords:
-    """What is to be told with the rows. Raises for SQL that was divided as its columns do not allow."""
+    connection: duckdb.DuckDBPyConnection, checks: PartChecks, sql: str, *, hides_filename: bool
+) -> tuple[duckdb.DuckDBPyRelation, PartWords]:
+    """The part, not run yet, and what is to be told with its rows. Raises for SQL that was divided as its columns do
+    not allow; first of all for what is wrong with the whole of it."""
     whole = bound(connection, checks.whole_sql, hides_filename=hides_filename)
     answer = tuple(zip(whole.columns, map(str, whole.types), strict=True))
     scope = bound(connection, checks.scope_sql, hides_filename=False)
-    columns = tuple(zip(scope.columns, map(str, scope.types), strict=True))
-    _insist_results(checks, {name.lower() for name, _ in columns})
+    columns = list(zip(scope.columns, map(str, scope.types), strict=True))
+    _insist_results(checks, {folded(name) for name, _ in columns})
+    if checks.names is not None:  # where they stand in their files does not count
+        columns = sorted(column for column in columns if folded(column[0]) in checks.names)
     probes = () if checks.probe_sql is None else bound(connection, checks.probe_sql, hides_filename=False).types
-    return PartWords(
-        answer,
-        tuple(map(str, part.types)),
-        tuple(column for column in columns if checks.names is None or column[0].lower() in checks.names),
-        tuple(map(str, probes)),
-    )
+    part = bound(connection, sql, hides_filename=hides_filename)
+    insist_names(whole.columns)
+    if checks.keeps_types:  # a merge reads them by their names
+        insist_names([folded(name) for name in part.columns])
+    return part, PartWords(answer, tuple(map(str, part.types)), tuple(columns), tuple(map(str, probes)))
 
 
 def _insist_results(checks: PartChecks, columns: set[str]) -> None:

@@ -6,10 +6,11 @@ import duckdb
 
 from quarterdeck.engines.duckdb_select import one_select
 from quarterdeck.engines.duckdb_tree import UnwritableError, text_of
+from quarterdeck.engines.sql_advice import renamed_files, rows_needed
 from quarterdeck.engines.sql_plan import MergeOrder, PartChecks, Plan
-from quarterdeck.engines.sql_relations import FILES
-from quarterdeck.engines.sql_split import PARTS, Split, Way, names_in, renamed_files, split
-from quarterdeck.engines.sql_tree import Node, nodes_in
+from quarterdeck.engines.sql_split import split
+from quarterdeck.engines.sql_tree import Node
+from quarterdeck.engines.sql_way import PARTS, Split, Way
 
 _ADVICE_MAX: Final = 1_000
 """Characters of SQL that an error repeats."""
@@ -31,26 +32,26 @@ def _worded(connection: duckdb.DuckDBPyConnection, sql: str, query: Node, found:
         return Plan(found.way, sql, found.why, advice=_advice(connection, query))
     part_sql = sql if found.part is None else text_of(connection, found.part)
     checks = merge = None
-    if found.outer is not None and found.scope is not None:
+    if found.scope is not None:
         checks = PartChecks(
             whole_sql=sql,
             scope_sql=text_of(connection, found.scope),
             probe_sql=None if found.probes is None else text_of(connection, found.probes),
             names=None if found.names is None else tuple(sorted(found.names)),
             not_columns=tuple(sorted(found.not_columns)),
+            keeps_types=found.way is Way.MERGED,
         )
+    if found.outer is not None:
         merge = MergeOrder(text_of(connection, found.outer), found.is_grouped, found.keys, found.aggregates)
     return Plan(found.way, part_sql, "", found.offset, found.limit, checks, merge)
 
 
 def _advice(connection: duckdb.DuckDBPyConnection, query: Node) -> tuple[str, str] | None:
-    tables = {str(node.get("alias")).lower() for node in nodes_in(query) if node.get("type") == "BASE_TABLE"}
-    names = sorted(names_in(query) - tables - {FILES})
-    has_star = any(node.get("class") == "STAR" for node in nodes_in(query))
-    columns = "*" if has_star or not names else ", ".join(names)
     try:
-        merge_sql = text_of(connection, renamed_files(query, PARTS))
+        advice = (
+            text_of(connection, rows_needed(query)),
+            text_of(connection, renamed_files(query, PARTS)),
+        )
     except UnwritableError:
         return None
-    advice = (f"select {columns} from files", merge_sql)
     return advice if sum(map(len, advice)) <= _ADVICE_MAX else None

@@ -11,8 +11,9 @@ import duckdb
 from quarterdeck.engines.duckdb_select import one_select
 from quarterdeck.engines.duckdb_tree import UnwritableError, text_of
 from quarterdeck.engines.merge_question import PruneQuestion
-from quarterdeck.engines.sql_split import is_plain_table, single_select
-from quarterdeck.engines.sql_tree import Node, nodes_in
+from quarterdeck.engines.sql_looks import is_plain_table
+from quarterdeck.engines.sql_made import single_select
+from quarterdeck.engines.sql_tree import Node, folded, nodes_in
 
 _CLASSES: Final = frozenset(
     {"COLUMN_REF", "CONSTANT", "COMPARISON", "CONJUNCTION", "OPERATOR", "BETWEEN", "CAST", "TYPE"}
@@ -44,9 +45,9 @@ def kept_files(connection: duckdb.DuckDBPyConnection, asked: PruneQuestion) -> l
     if query["type"] != "SELECT_NODE" or where is None or not is_plain_table(query):
         return None
     table = query["from_table"]
-    names = {name.lower() for name, _ in asked.columns}
-    owner = str(table["alias"] or table["table_name"]).lower()
-    aliases = {str(item["alias"]).lower() for item in query["select_list"]}
+    names = {folded(name) for name, _ in asked.columns}
+    owner = folded(table["alias"] or table["table_name"])
+    aliases = {folded(item["alias"]) for item in query["select_list"]}
     conditions = [each for each in _conditions(where) if _is_told(each, names - aliases, owner)]
     if not conditions:
         return None
@@ -69,12 +70,12 @@ def _is_told(condition: Node, names: set[str], owner: str) -> bool:
     for node in nodes_in(condition):
         kind = node.get("class")
         if kind == "COLUMN_REF":
-            path = [str(name).lower() for name in node["column_names"]]
+            path = [folded(name) for name in node["column_names"]]
             if path[-1] not in names or path[:-1] not in ([], [owner]):
                 return False
             found = True
         elif kind == "FUNCTION":
-            if str(node["function_name"]).lower() not in _FUNCTIONS:
+            if folded(node["function_name"]) not in _FUNCTIONS:
                 return False
         elif kind is not None and kind not in _CLASSES:
             return False
@@ -85,7 +86,7 @@ def _holding(
     connection: duckdb.DuckDBPyConnection, asked: PruneQuestion, owner: str, conditions: list[str]
 ) -> list[int]:
     """The files of which all conditions hold."""
-    if any(name.lower() == "place" for name, _ in asked.columns):
+    if any(folded(name) == "place" for name, _ in asked.columns):
         raise UnwritableError("a column is called as the number of a file is here")
     columns = [f"list_extract(?::{kind}[], place + 1) AS {_quoted(name)}" for name, kind in asked.columns]
     values = [[row[place] for row in asked.values] for place in range(len(asked.columns))]

@@ -23,6 +23,7 @@ from quarterdeck.engines.duckdb_database import open_database
 from quarterdeck.engines.duckdb_errors import ENGINE_ERRORS, translated
 from quarterdeck.engines.limits import EngineLimits
 from quarterdeck.engines.scan_file import PathColumn, ScanFile
+from quarterdeck.engines.sql_tree import folded
 
 _VIEW: Final = "files"
 _FILENAME: Final = "filename"
@@ -100,7 +101,7 @@ class Sandbox:
         stands, as DuckDB does; but their own `filename` stays."""
         wanted = self._file_set
         rows = self.connection.read_parquet(self._patterns, union_by_name=True, hive_partitioning=False)
-        own = {name.lower() for name in rows.columns}
+        own = {folded(name) for name in rows.columns}
         self.adds_filename = wanted.with_filename and _FILENAME not in own
         if not wanted.path_columns and not self.adds_filename:
             rows.create_view(_VIEW)
@@ -114,9 +115,9 @@ class Sandbox:
         }
         if self.adds_filename:  # DuckDB tells the path, which for a cached file means nothing to anybody
             values[_FILENAME] = _value_of_file([file.name for file in wanted.files], "VARCHAR", place)
-        by_name = {name.lower(): name for name in values}
+        by_name = {folded(name): name for name in values}
         items = [
-            values.pop(by_name[name.lower()]).alias(name) if name.lower() in by_name else duckdb.ColumnExpression(name)
+            values.pop(by_name[folded(name)]).alias(name) if folded(name) in by_name else duckdb.ColumnExpression(name)
             for name in rows.columns
             if name != _PATH
         ]

@@ -86,7 +86,7 @@ class DuckDbScanner:
             tuple(files),
             with_filename=with_filename or mentions,
             path_columns=tuple(path_columns),
-            is_lossless=part is not None,
+            is_lossless=part is not None and part.keeps_types,
         )
         guard = _Guard(stop, file_set.files)
         with self._sandboxes.lent(file_set) as sandbox, stop.on_cancel(sandbox.connection.interrupt):
@@ -94,8 +94,11 @@ class DuckDbScanner:
             with guard:
                 sandbox.show_files()
                 hides_filename = sandbox.adds_filename and not with_filename
-                relation = bound(connection, sql, hides_filename=hides_filename)
-                words = None if part is None else checked_part(connection, part, relation, hides_filename)
+                words = None
+                if part is None:
+                    relation = bound(connection, sql, hides_filename=hides_filename)
+                else:
+                    relation, words = checked_part(connection, part, sql, hides_filename=hides_filename)
                 reader: Any = relation.to_arrow_reader(_BATCH_ROWS)
             try:
                 check_shape(reader.schema)

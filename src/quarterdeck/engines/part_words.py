@@ -5,6 +5,7 @@ was, and sees whether all parts are of one kind.
 """
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -50,6 +51,23 @@ class PartWords:
         return words
 
 
+class Alike:
+    """Parts whose rows are an answer, one after the other."""
+
+    def __init__(self) -> None:
+        self._first: PartWords | None = None
+
+    def checked(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """The batches of a part. Raises, before the first of them, unless it is of one kind with the others."""
+        words = None
+        for batch in batches:
+            if words is None:
+                words = PartWords.of(batch.schema)
+                self._first = self._first or words
+                insist_alike(self._first, words)
+            yield batch
+
+
 def insist_alike(first: PartWords, other: PartWords) -> None:
     """Raises unless two parts are of one kind."""
     if first == other:
@@ -61,6 +79,8 @@ def insist_alike(first: PartWords, other: PartWords) -> None:
     missing = {name for name, _ in first.scope} ^ {name for name, _ in other.scope}
     if missing:
         raise _apart(f"column {min(missing)} is in some files only")
+    if first.scope != other.scope:
+        raise _apart("their columns stand in another order, and the SQL has a * or goes by their place")
     raise _apart("their columns have different types")
 
 
@@ -69,8 +89,8 @@ def _apart(why: str) -> QuarterdeckError:
         ErrorCode.WORK_FAILED,
         "the parts of the answer do not fit together",
         why,
-        "write the files anew with the same columns, name only files that have them, or merge the parts yourself "
-        'with `--merge SQL` (over HTTP: "merge": "none") and cast the column in the SQL',
+        "name only files of one kind or write them anew, or cast the column in the SQL and take the rows of each work "
+        'with `--parts`, or `--merge SQL` (over HTTP: "merge": "none")',
     )
 
 

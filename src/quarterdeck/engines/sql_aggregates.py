@@ -8,7 +8,7 @@ themselves (median, list), depends on their order (first, string_agg) or is an e
 from enum import StrEnum
 from typing import Final
 
-from quarterdeck.engines.sql_tree import Node
+from quarterdeck.engines.sql_tree import Node, folded
 
 
 class Merge(StrEnum):
@@ -93,6 +93,7 @@ AGGREGATES: Final = frozenset(_MERGES) | _OTHERS
 _AVERAGED_AS: Final = {
     **dict.fromkeys(("TINYINT", "UTINYINT", "USMALLINT", "UINTEGER"), "BIGINT"),
     "UBIGINT": "HUGEINT",
+    '"NULL"': "BIGINT",
     **dict.fromkeys(("UHUGEINT", "FLOAT"), "DOUBLE"),
     **dict.fromkeys(("DATE", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), "TIMESTAMP"),
 }
@@ -100,15 +101,17 @@ _AVERAGED_AS: Final = {
 
 
 def is_aggregate(node: Node) -> bool:
-    return node.get("class") == "FUNCTION" and str(node["function_name"]).lower() in AGGREGATES
+    return node.get("class") == "FUNCTION" and folded(node["function_name"]) in AGGREGATES
 
 
 def merge_of(call: Node) -> Merge | None:
     """How the call of an aggregate is merged; None if it is not."""
-    merge = _MERGES.get(str(call["function_name"]).lower())
+    merge = _MERGES.get(folded(call["function_name"]))
     arguments = len(call["arguments"])
     if merge is None or call["export_state"] or call["order_bys"]["orders"] or arguments > 2:
         return None
+    if call["distinct"] and folded(call["function_name"]) == "any_value":
+        return None  # which of them comes first depends on how they are told apart
     if call["distinct"]:
         return Merge.DISTINCT if arguments == 1 else None
     if merge is Merge.ITSELF and arguments != 1:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from quarterdeck.engines.sql_aggregates import Merge
-from quarterdeck.engines.sql_split import Aggregate, Way
+from quarterdeck.engines.sql_way import Aggregate, Way
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,8 @@ class PartChecks:
     """Of columns that it may read, in lower case; None is all of them."""
     not_columns: tuple[str, ...]
     """Names that were taken for columns of the result, in lower case."""
+    keeps_types: bool = True
+    """Whether its rows are told in types that lose nothing: they are to be merged."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from quarterdeck.engines.sql_relations import FILES, expressions_in, own_expressions
-from quarterdeck.engines.sql_tree import Node, nodes_in
+from quarterdeck.engines.sql_tree import Node, folded, nodes_in
 
 
 def hide_column(query: Node, column: str) -> bool:
@@ -12,7 +12,7 @@ def hide_column(query: Node, column: str) -> bool:
     found = False
     for select in selects:
         tables = list(_tables(select["from_table"]))
-        names = {str(table["alias"] or table["table_name"]).lower() for table in tables if _is_files(table)}
+        names = {folded(table["alias"] or table["table_name"]) for table in tables if _is_files(table)}
         if not names:
             continue
         orders = [order for modifier in select["modifiers"] for order in modifier.get("orders", ())]
@@ -22,9 +22,9 @@ def hide_column(query: Node, column: str) -> bool:
                 continue
             if id(star) in sorted_by:  # ORDER BY ALL: the columns of the result, and not those of `files`
                 continue
-            if star["relation_name"] and str(star["relation_name"]).lower() not in names:
+            if star["relation_name"] and folded(star["relation_name"]) not in names:
                 continue
-            if column not in (str(name).lower() for name in star["exclude_list"]):
+            if column not in (folded(name) for name in star["exclude_list"]):
                 star["exclude_list"] = [*star["exclude_list"], column]
                 found = True
     return found
@@ -41,4 +41,4 @@ def _tables(relation: Node) -> Iterator[Node]:
 
 
 def _is_files(table: Node) -> bool:
-    return str(table["table_name"]).lower() == FILES
+    return folded(table["table_name"]) == FILES

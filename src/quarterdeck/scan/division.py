@@ -8,6 +8,7 @@ nothing but their number and size.
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from shlex import quote
 from typing import Final, Protocol
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
@@ -15,8 +16,8 @@ from quarterdeck.crew.artifacts.threads import in_thread
 from quarterdeck.crew.cancel import CancelToken
 from quarterdeck.engines.scan_file import PathColumn
 from quarterdeck.engines.sql_bounds import check_sql
-from quarterdeck.engines.sql_plan import MergeOrder, Plan
-from quarterdeck.engines.sql_split import Way
+from quarterdeck.engines.sql_plan import MergeOrder, PartChecks, Plan
+from quarterdeck.engines.sql_way import Way
 from quarterdeck.engines.stop_signal import StopSignal
 from quarterdeck.scan.model import Merging, ScanRequest, ScanTask
 from quarterdeck.scan.path_columns import Values, path_columns
@@ -65,6 +66,8 @@ class Division:
     """What each work runs."""
     plan: Plan | None = None
     """Of the SQL, if the rows of the works are not the answer by themselves."""
+    checks: PartChecks | None = None
+    """For each work, if there are several that have to fit together."""
 
     @property
     def merge(self) -> MergeOrder | None:
@@ -82,7 +85,7 @@ class Division:
             request.max_rows if of_answer else None,
             self.columns,
             tuple(file.values for file in group) if self.columns else (),
-            None if plan is None else plan.checks,
+            self.checks,
         )
 
 
@@ -106,14 +109,14 @@ class Divider:
         plan = await self._planned(request.sql)
         match plan.way:
             case Way.ROWS:
-                return plain
+                return Division(groups, columns, request.sql, checks=plan.checks)
             case Way.CONSTANT:
                 return Division(groups[:1], columns, request.sql)
             case Way.TOGETHER:
                 _insist_few(plan, files)
                 return Division((tuple(files),), columns, request.sql)
             case Way.FIRST | Way.MERGED:
-                return Division(groups, columns, plan.part_sql, plan)
+                return Division(groups, columns, plan.part_sql, plan, plan.checks)
 
     async def _kept(
         self, request: ScanRequest, columns: Sequence[PathColumn], files: list[ScanFileRef]
@@ -159,7 +162,8 @@ def _insist_few(plan: Plan, files: Sequence[ScanFileRef]) -> None:
     advice = "read fewer files, or write SQL that divides"
     if plan.advice is not None:
         part, merge = plan.advice
-        advice += f", or fetch the rows that it needs and merge them: quarterdeck scan '{part}' --merge '{merge}'"
+        command = f"quarterdeck scan {quote(part)} SOURCES --merge {quote(merge)}"
+        advice += f", or fetch the rows that it needs and merge them: {command}"
     advice += ' (over HTTP "merge": "none" gives the rows of each work)'
     raise QuarterdeckError(
         ErrorCode.INVALID_ARGUMENT,

@@ -5,7 +5,6 @@ The files stay pinned until the artifact is finished. Nothing is left of a scan 
 
 import asyncio
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -22,6 +21,7 @@ from quarterdeck.crew.inputs import opened_files
 from quarterdeck.engines.contained import ContainedRows
 from quarterdeck.engines.contained_scan import ContainedScanner
 from quarterdeck.engines.engine_wire import RecordBatch
+from quarterdeck.engines.result_shape import insist_names, insist_writable
 from quarterdeck.engines.scan_file import ScanFile
 from quarterdeck.scan.model import ScanTask, decode_task
 from quarterdeck.stores.parquet_cache import ParquetCache
@@ -31,8 +31,6 @@ _OPENED: Final = 0.5
 """The progress of a scan whose files are all here: how long it still takes nobody knows."""
 MAX_ROW_BYTES: Final = 64 * 1024 * 1024
 """Of one row in memory. Lines of JSON take up to six times as much, and the memory for that again for each step."""
-_NAMED: Final = 5
-"""Columns that an error names."""
 
 
 class ScanExecutor:
@@ -117,7 +115,8 @@ class ScanExecutor:
             writer.abandon()  # nothing, once it is finished
 
     def _write(self, task: ScanTask, rows: ContainedRows, writer: ArtifactWriter, execution: Execution) -> None:
-        _check_names(rows.schema.names)
+        insist_names(rows.schema.names)
+        insist_writable(rows.schema)
         writer.open(rows.schema, task.ts_column)
         row_count = 0
         for batch in rows:
@@ -151,15 +150,3 @@ def _check_rows(batch: RecordBatch) -> None:
             )
         half = part.num_rows // 2
         left += (part.slice(0, half), part.slice(half))
-
-
-def _check_names(names: Sequence[str]) -> None:
-    """Parquet would take two columns of one name, and no reader could tell them apart."""
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise QuarterdeckError(
-            ErrorCode.INVALID_ARGUMENT,
-            "the result was not written",
-            f"more than one of its columns is called {', '.join(twice[:_NAMED])}{', ...' if twice[_NAMED:] else ''}",
-            "give them different names with AS",
-        )

@@ -93,6 +93,7 @@ class _WirePart(BaseModel):
     probe_sql: str | None
     names: list[str] | None
     not_columns: list[str]
+    keeps_types: bool
 
 
 class _WireTask(BaseModel):
@@ -173,6 +174,7 @@ def _wire_part(part: PartChecks) -> _WirePart:
         probe_sql=part.probe_sql,
         names=None if part.names is None else list(part.names),
         not_columns=list(part.not_columns),
+        keeps_types=part.keeps_types,
     )
 
 
@@ -181,7 +183,7 @@ def _read_part(wire: _WirePart) -> PartChecks:
         if sql is not None:
             check_sql(sql)
     names = None if wire.names is None else tuple(wire.names)
-    return PartChecks(wire.whole_sql, wire.scope_sql, wire.probe_sql, names, tuple(wire.not_columns))
+    return PartChecks(wire.whole_sql, wire.scope_sql, wire.probe_sql, names, tuple(wire.not_columns), wire.keeps_types)
 
 
 def _unasked(why: str) -> QuarterdeckError:

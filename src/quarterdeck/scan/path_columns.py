@@ -13,6 +13,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from quarterdeck.engines.scan_file import PathColumn
+from quarterdeck.engines.sql_tree import folded
 from quarterdeck.stores.locations import parse_location
 
 Values = tuple[str | None, ...]
@@ -29,7 +30,7 @@ def path_columns(urls: Sequence[str]) -> tuple[tuple[PathColumn, ...], list[Valu
     """The columns, and their values for each file; none when not all files have the same ones."""
     pairs = [_pairs(url) for url in urls]
     names = sorted(pairs[0]) if pairs else []
-    if not names or any(sorted(each) != names for each in pairs) or len({name.lower() for name in names}) < len(names):
+    if not names or any(sorted(each) != names for each in pairs) or len({folded(name) for name in names}) < len(names):
         return (), [()] * len(urls)
     values = [tuple(each[name] for name in names) for each in pairs]
     kinds = [_kind({row[place] for row in values}) for place in range(len(names))]

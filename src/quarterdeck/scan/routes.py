@@ -18,6 +18,7 @@ from quarterdeck.core.workcoord.model import WorkKey
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
 from quarterdeck.crew.artifacts.threads import in_thread
 from quarterdeck.crew.query_log import AskedQuery
+from quarterdeck.engines.part_words import Alike
 from quarterdeck.http.bounded_body import BoundedBody, FieldName, Path, StopsAtFirst
 from quarterdeck.http.clientgone import ClientGoneError, run_while_connected
 from quarterdeck.http.gate import caller_of
@@ -230,8 +231,10 @@ class ScanResponse(Response):
         """The answer, without its end."""
         order, window = plan.division.merge, plan.window()
         if order is None:
+            alike = Alike() if plan.division.checks is not None else None
             async for _, artifact in results:
-                batches = _batches(artifact) if window is None else window.cut(_batches(artifact))
+                batches = _batches(artifact) if alike is None else alike.checked(_batches(artifact))
+                batches = batches if window is None else window.cut(batches)
                 async with aclosing(_render(writer, batches, artifact.release)) as parts:
                     async for part in parts:
                         yield part

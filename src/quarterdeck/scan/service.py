@@ -19,7 +19,7 @@ from quarterdeck.crew.harvest import Harvest, Window
 from quarterdeck.crew.ports import Clock
 from quarterdeck.crew.process.clocks import RandomIds
 from quarterdeck.crew.query_log import AskedQuery, QueryKind, QueryLog
-from quarterdeck.engines.sql_split import Way
+from quarterdeck.engines.sql_way import Way
 from quarterdeck.http.gate import Caller
 from quarterdeck.scan.division import Divider, Division, Planner
 from quarterdeck.scan.merging import PartMerging
