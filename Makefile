@@ -17,7 +17,7 @@ MAKEFLAGS += --no-print-directory
 .PHONY: help demo test check coverage soak fuzz fuzz-sql bench mutants proto reference format peers kernels clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
 
 demo: $(READY) ## show the crew surviving what usually breaks a query
 	@$(BIN)/quarterdeck demo
