@@ -192,9 +192,19 @@ def is_reset(current: Histogram, before: Histogram) -> bool:
     widened = with_zero_bucket(before, current.zero_threshold)
     if widened.zero_threshold != current.zero_threshold or current.zero_count < widened.zero_count:
         return True
-    widened = coarser(widened, current.schema)
-    return _lost(current.positive, widened.positive) or _lost(current.negative, widened.negative)
+    merged = coarser(before, current.schema)
+    sides = ((current.positive, merged.positive), (current.negative, merged.negative))
+    return any(_lost(*(_outside(side, current) for side in pair)) for pair in sides)
+
+
+def _outside(side: dict[int, float], histogram: Histogram) -> dict[int, float]:
+    """The buckets that end beyond the zero bucket, those that count nothing among them."""
+    threshold = histogram.zero_threshold
+    return {i: n for i, n in side.items() if threshold == 0 or exponential_end(i, histogram.schema) > threshold}
 
 
 def _lost(current: dict[int, float], before: dict[int, float]) -> bool:
-    return any(current[i] < n if i in current else n != 0 for i, n in before.items())
+    """Whether a bucket counts less. Beyond the last one that is there now Prometheus looks at one bucket only."""
+    last = max(current, default=-math.inf)
+    asked = {i: before[i] for i in (*filter(last.__ge__, before), *sorted(filter(last.__lt__, before))[:1])}
+    return any(current[i] < n if i in current else n != 0 for i, n in asked.items())
