@@ -312,6 +312,11 @@ def test_old_words_for_order_and_notices_still_work() -> None:
     assert only_eval("eval_info range from 0 to 0 step 1m x").infos == Notices((Wording(),))
 
 
+def test_of_two_lines_that_expect_one_series_the_last_one_counts() -> None:
+    command = only_eval('eval_ordered instant at 0 up\n up 1\n {a="1"} 2\n up 3')
+    assert command.expected == ExpectedSeries(((from_mapping({"a": "1"}), (2.0,)), (UP, (3.0,))), ordered=True)
+
+
 def test_a_string_is_expected_in_quotes() -> None:
     assert only_eval('eval instant at 0 "a"\n expect string " a\\t"').expected == ExpectedString(" a\t")
 
@@ -366,7 +371,6 @@ load 1m
         ("eval instant at 0 up\n expect fail\n up 1", 3, "expect one of these"),
         ("eval instant at 0 up\n expect string bare", 2, "is no quoted string"),
         ("eval instant at 0 up\n up 1 2", 2, "one value a series"),
-        ("eval instant at 0 up\n up 1\n up 1", 3, "expected twice"),
         ("eval range from 0 to 1m step 1m up\n expect range vector from 0 to 1m step 1m", 2, "is for instant ones"),
         ("eval range from 0 to 1m step 1m up\n expect ordered", 2, "ordered says nothing"),
         ("eval instant at 0 up\neval instant at 1m up", 2, "starts with no value"),

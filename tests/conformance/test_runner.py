@@ -270,6 +270,7 @@ def test_a_range_vector_whose_steps_stand_still_has_one_value() -> None:
     assert "not as many steps" in failure(text.format(" 1"), engine)
 
 
+LIFTED = ", from buckets 1 to +Inf, with a max diff of 2.5, over 3 samples from 1970-01-01T00:00Z to 1970-01-01T00:02Z"
 WARNED = "eval instant at 5m up\n expect {}\n up 5"
 
 
@@ -285,9 +286,15 @@ WARNED = "eval instant at 5m up\n expect {}\n up 5"
         ("warn msg: so (1:1)", ("so (1:2)",), "no warning reads: so (1:1)"),
         ("warn msg: so", ("so (1:2)",), None),
         ("warn msg: so", ("so (1:2) la",), "no warning reads: so"),
+        ("warn msg: so", (f"so{LIFTED} (1:2)",), None),
+        ("warn msg: so", (f"so{LIFTED}",), "no warning reads: so"),
+        ("warn msg: so", ("so, from buckets 1 to 2 (1:2)",), "no warning reads: so"),
+        (f"warn msg: so{LIFTED} (1:2)", ("so (1:2)",), "no warning reads: so, from"),
         ("warn msg: so", ("so", "and so"), "'and so' was not expected"),
         ("warn regex: ^s.$", ("so",), None),
         ("warn regex: ^s$", ("so",), "no warning reads: /^s$/"),
+        ("warn regex: ^so \ufffd$", ("so \udc80",), None),
+        ("warn regex: ^so \ufffd$", ("so \udc80\udc80",), "no warning reads: /^so \ufffd$/"),
     ],
 )
 def test_warnings_are_compared_when_the_script_speaks_of_them(

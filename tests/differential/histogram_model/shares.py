@@ -51,7 +51,6 @@ def quantile(histogram: Histogram, phi: float) -> Share:
         if bucket.count != 0 and seen >= rank:
             rest = sum(other.count for other in buckets[place + 1 :])
             break
-    counted = seen + rest
     if histogram.is_custom and bucket.lower == -math.inf:
         if bucket.upper <= 0:
             return Share(bucket.upper)
@@ -61,6 +60,7 @@ def quantile(histogram: Histogram, phi: float) -> Share:
     elif not histogram.is_custom and bucket.lower < 0 < bucket.upper:
         bucket = _one_sided(bucket, histogram)
     seen = min(seen, histogram.count)
+    counted = seen + rest
     if seen < rank:
         return Share(math.nan, "result is NaN") if has_nan else Share(bucket.upper)
     within = rank - (seen - bucket.count) if upwards else seen - rank

@@ -155,7 +155,7 @@ def _trend(function: str, window: Window, times: list[int], values: list[float])
                 trend = trending * (level - before) + (1 - trending) * trend
             before, level = level, smoothing * value + (1 - smoothing) * (level + trend)
         return level
-    if len(set(values)) == 1:
+    if all(value == values[0] for value in values):
         if math.isinf(values[0]):
             return math.nan
         return 0.0 if function == "deriv" else values[0]

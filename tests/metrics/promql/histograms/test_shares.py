@@ -12,7 +12,7 @@ from quarterdeck.metrics.promql.histograms.bounds import CUSTOM, Bucket
 from quarterdeck.metrics.promql.histograms.hints import ResetHint
 from quarterdeck.metrics.promql.histograms.native import NativeHistogram
 from quarterdeck.metrics.promql.histograms.quantiles import (
-    OfNaN,
+    NotNumbers,
     Quantile,
     fraction,
     has_uncounted,
@@ -63,10 +63,18 @@ def test_quantiles_are_interpolated_within_a_bucket(histogram: NativeHistogram, 
 
 
 def test_observations_that_are_not_numbers_count_as_the_largest() -> None:
-    assert quantile(WITH_NAN, 0.8) == Quantile(1.0, OfNaN.SKEWED)
-    assert math.isnan(quantile(WITH_NAN, 0.81).value)
-    assert quantile(WITH_NAN, 0.81).of_nan is OfNaN.AMONG_THEM
-    assert math.isnan(quantile(NativeHistogram(count=3, total=math.nan), 0.1).value)
+    assert quantile(WITH_NAN, 0.8) == Quantile(1.0, NotNumbers.SKEW)
+    beyond = quantile(WITH_NAN, 0.81)
+    assert (math.isnan(beyond.value), beyond.not_numbers) == (True, NotNumbers.ASKED_FOR)
+
+
+@pytest.mark.parametrize(("phi", "part"), [(0.0, NotNumbers.SKEW), (0.1, NotNumbers.ASKED_FOR)])
+def test_where_all_observations_are_no_numbers_every_quantile_is_but_the_lowest_is_not_asked_for_as_one(
+    phi: float, part: NotNumbers
+) -> None:
+    for empty in ((), ((0, 0.0), (3, 0.0))):
+        found = quantile(NativeHistogram(count=3, total=math.nan, positive=empty), phi)
+        assert (math.isnan(found.value), found.not_numbers) == (True, part)
 
 
 @given(ANY, SHARES, SHARES)
@@ -216,10 +224,10 @@ def test_quantiles_of_what_no_observations_could_have_made(
 
 def test_only_a_sum_that_is_no_number_and_a_count_beyond_the_buckets_tell_of_lost_observations() -> None:
     whole = NativeHistogram(count=3.0, total=math.nan, positive=((0, 1.0), (1, 2.0)))
-    assert quantile(whole, 0.1).of_nan is None
+    assert quantile(whole, 0.1).not_numbers is None
     assert not has_uncounted(whole)
     lacking = replace(whole, count=4.0)
-    assert quantile(lacking, 0.1).of_nan is OfNaN.SKEWED
+    assert quantile(lacking, 0.1).not_numbers is NotNumbers.SKEW
     assert has_uncounted(lacking)
     assert not has_uncounted(replace(lacking, total=1.0))
     assert not has_uncounted(NativeHistogram(count=0.0, total=math.nan, positive=((0, -1.0),)))

@@ -3,6 +3,10 @@
 A Python call for each histogram; classic ones go through the kernels and never come here.
 """
 
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
 import numpy as np
 
 from quarterdeck.metrics.promql import labels as lb
@@ -10,9 +14,13 @@ from quarterdeck.metrics.promql import notes
 from quarterdeck.metrics.promql.blocks import F64, Axis, Bool, VectorBlock
 from quarterdeck.metrics.promql.exec.node import Context
 from quarterdeck.metrics.promql.exec.unite import unite
-from quarterdeck.metrics.promql.histograms.quantiles import OfNaN, fraction, has_uncounted, quantile
+from quarterdeck.metrics.promql.histograms.quantiles import NotNumbers, fraction, has_uncounted, quantile
 from quarterdeck.metrics.promql.labels import METRIC_NAME
 from quarterdeck.metrics.promql.syntax.ast import Span
+
+_TEXTS: Final[Mapping[NotNumbers, Callable[[str], str]]] = MappingProxyType(
+    {NotNumbers.ASKED_FOR: notes.quantile_is_nan, NotNumbers.SKEW: notes.quantile_is_skewed}
+)
 
 
 def native_quantiles(block: VectorBlock, where: Bool, phi: F64, context: Context, span: Span) -> VectorBlock:
@@ -22,10 +30,9 @@ def native_quantiles(block: VectorBlock, where: Bool, phi: F64, context: Context
         for row, step in context.watched(np.argwhere(where).tolist()):
             found = quantile(block.histograms[row, step], float(phi[step]))
             values[row, step] = found.value
-            if found.of_nan is not None:
+            if found.not_numbers is not None:
                 name = lb.get(block.axis.labels[row], METRIC_NAME)
-                text = notes.quantile_is_nan if found.of_nan is OfNaN.AMONG_THEM else notes.quantile_is_skewed
-                context.notes.inform(text(name), span)
+                context.notes.inform(_TEXTS[found.not_numbers](name), span)
     return VectorBlock(block.axis.without_names, values, where)
 
 

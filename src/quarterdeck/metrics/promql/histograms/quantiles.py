@@ -20,28 +20,27 @@ from quarterdeck.metrics.promql.histograms.numbers import divided, exp2, log2, p
 _NO_BUCKET: Final = Bucket(0.0, 0.0, 0.0, False, False)
 
 
-class OfNaN(StrEnum):
-    """What observations that are not numbers did to a quantile. They count as larger than all others."""
+class NotNumbers(StrEnum):
+    """What observations that are not numbers, which count as larger than all others, do to a quantile."""
 
-    SKEWED = "skewed"
-    """It lies higher than without them."""
-    AMONG_THEM = "among them"
-    """It is one of them."""
+    ASKED_FOR = "it is one of them"
+    SKEW = "it is higher for them"
+    """Or would be, if the buckets said anything of the numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quantile:
-    """A quantile, and what observations that are not numbers did to it."""
+    """A quantile, and the part that observations that are not numbers had in it."""
 
     value: float
-    of_nan: OfNaN | None = None
+    not_numbers: NotNumbers | None = None
 
 
 def quantile(histogram: NativeHistogram, phi: float) -> Quantile:
     """The value below which the share `phi` of all observations lies.
 
     >>> quantile(NativeHistogram(count=4, total=5, positive=((0, 1.0), (1, 2.0), (2, 1.0))), 0.5)
-    Quantile(value=1.4142135623730951, of_nan=None)
+    Quantile(value=1.4142135623730951, not_numbers=None)
     """
     if phi < 0:
         return Quantile(-math.inf)
@@ -68,12 +67,12 @@ def quantile(histogram: NativeHistogram, phi: float) -> Quantile:
         bucket = _narrowed(bucket, histogram)
     seen = min(seen, histogram.count)
     if seen < rank:
-        return Quantile(math.nan, OfNaN.AMONG_THEM) if has_nan else Quantile(bucket.upper)
+        return Quantile(math.nan, NotNumbers.ASKED_FOR) if has_nan else Quantile(bucket.upper)
     within = rank - (seen - bucket.count) if upwards else seen - rank
     # A sum that is not a number may also come of -Inf and +Inf, which are in buckets.
     is_skewed = has_nan and plain_sum([seen, *(other.count for other in beyond)]) < histogram.count
     value = _value_at(bucket, divided(within, bucket.count), histogram.is_custom)
-    return Quantile(value, OfNaN.SKEWED if is_skewed else None)
+    return Quantile(value, NotNumbers.SKEW if is_skewed else None)
 
 
 def fraction(histogram: NativeHistogram, lower: float, upper: float) -> float:
