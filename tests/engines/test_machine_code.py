@@ -57,7 +57,11 @@ def increased(code: MachineCode) -> int:
     return int(numbers[0])
 
 
-def test_who_compiles_for_a_process_that_is_gone_ends_without_a_word() -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+def test_who_compiles_for_a_process_that_is_gone_ends_without_a_word(
+    unbuffered: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)  # what Python holds back it tries to write again at its end
     ours, theirs = os.pipe()
     os.close(ours)
     command = [sys.executable, "-m", machine_code.__name__, TINY.file_name, TINY.module, TINY.name]

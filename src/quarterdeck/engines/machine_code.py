@@ -10,6 +10,7 @@ again.
 import contextlib
 import ctypes
 import hashlib
+import os
 import subprocess
 import sys
 import threading
@@ -166,9 +167,9 @@ def main(file_name: str, module: str, name: str, *sources: str) -> None:
     code = compiled(module, name)
     if MachineCode(module, name, sources).file_name != file_name:
         sys.exit(f"{module} has changed since the process that asks for it was started: start that again")
-    with contextlib.suppress(BrokenPipeError):  # whoever asked is gone, as when it was killed
-        sys.stdout.buffer.write(code)
-        sys.stdout.buffer.flush()
+    # Whoever asked may be gone, as when it was killed. Python's own stdout would complain of that once more at the end.
+    with contextlib.suppress(BrokenPipeError), os.fdopen(sys.stdout.fileno(), "wb", closefd=False) as out:
+        out.write(code)
 
 
 if __name__ == "__main__":
