@@ -199,6 +199,7 @@ def _end_with(sandboxes: Sandboxes, error: Exception) -> Sandbox:
     lent = list[Sandbox]()
     with pytest.raises(type(error)):
         fail()
+    error.__traceback__ = None  # the parameter of a test lives to the end, and this holds the database
     return lent[0]
 
 
