@@ -89,6 +89,19 @@ def test_the_script_writes_texts_only_and_keeps_the_token_for_this_tab() -> None
     assert "</script" not in FRONT_SCRIPT
 
 
+def test_a_long_name_is_cut_and_leaves_the_text_of_a_query_its_room() -> None:
+    style = Read(get(accept=BROWSER).body.decode()).texts["style"]
+    for drawn in ("name(one.tenant)", "name(one.worker_id)", "name(one.node)"):
+        assert drawn in FRONT_SCRIPT
+    assert re.search(r"td\.name \{[^}]*max-width: [^}]*text-overflow: ellipsis", style)
+    assert re.search(r"td\.text \{[^}]*min-width: ", style)
+
+
+def test_that_there_is_no_answer_is_told_where_it_can_be_seen() -> None:
+    told = FRONT_SCRIPT.index("No answer")
+    assert "live.hidden = false;" in FRONT_SCRIPT[told : told + 120]
+
+
 def test_what_is_not_ours_is_escaped() -> None:
     body = get(STRANGE, ["<why>"], accept=BROWSER).body.decode()
     for text in ("<role>", "<more>", "<ask>", "<x", "<panel>", "<why>", "<b>"):

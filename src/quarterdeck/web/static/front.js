@@ -34,6 +34,7 @@
   };
   const NUMBER = "number";
   const number = (value) => made("td", typeof value === "number" ? value.toLocaleString("en") : value, NUMBER);
+  const name = (text) => Object.assign(made("td", text, "name"), { title: text });
   const state = (name) => made("td", name, /^[a-z]+$/.test(name) ? name : "");
   const size = (bytes) => {
     let unit = 0;
@@ -55,7 +56,7 @@
       if (!told.workers.length) return [...parts, made("p", "No workers. Start one: quarterdeck worker", "late")];
       const heads = [["worker"], ["node"], ["state"], ["in flight / slots", NUMBER], ["credit", NUMBER],
         ["cache", NUMBER], ["free disk", NUMBER], ["heard", NUMBER]];
-      return [...parts, table(heads, told.workers.map((one) => [made("td", one.worker_id), made("td", one.node),
+      return [...parts, table(heads, told.workers.map((one) => [name(one.worker_id), name(one.node),
         state(one.state), number(`${one.in_flight} / ${one.slots}`), number(one.credit),
         number(one.disk ? size(one.disk.cache_bytes) : ""), number(one.disk ? size(one.disk.free_bytes) : ""),
         number(`${one.heard_s_ago.toFixed(1)} s`)]))];
@@ -70,7 +71,7 @@
         if (one.error) text.append(made("div", one.error.message, "reason"));
         const again = Math.max(0, one.attempts - one.works);
         return [made("td", one.query_id.slice(0, 8), "id"), made("td", one.kind), state(one.state),
-          made("td", one.tenant), text, number(one.works ? `${one.delivered}/${one.works}${again ? ` +${again}` : ""}` : ""),
+          name(one.tenant), text, number(one.works ? `${one.delivered}/${one.works}${again ? ` +${again}` : ""}` : ""),
           number(one.rows), number(age(one.age_s)), number(seconds(one.duration_s))];
       }))];
     },
@@ -107,6 +108,7 @@
         return;
       }
       when.textContent = `No answer (${error.message}); trying again.`;
+      live.hidden = false;
     }
     if (!document.hidden) timer = setTimeout(look, EVERY_MS);
   };
