@@ -126,6 +126,16 @@ def test_no_workers_is_told_with_what_to_do(script: Script) -> None:
     assert "no workers: start one with `quarterdeck worker`" in status(script.url).stdout
 
 
+def test_names_are_shown_as_they_are_and_move_no_cursor(script: Script) -> None:
+    script.answers["/v1/crew"] = (200, crew(worker("[/x]w"), worker("[red]\x1b[2J", node="[bold]n")))
+    result = status(script.url)
+    assert result.exit_code == 0
+    assert [line.split()[:2] for line in result.stdout.splitlines()[3:5]] == [
+        ["[/x]w", "host"],
+        ["[red]\\x1b[2J", "[bold]n"],
+    ]
+
+
 def test_workers_that_do_not_fit_are_counted() -> None:
     workers = tuple(WorkerReport(f"worker-{n}", "host", "accepting", 0, 1, 3, 0.1, None) for n in range(1, 31))
     console = Console(width=150, record=True)

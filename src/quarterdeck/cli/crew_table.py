@@ -9,6 +9,7 @@ from rich.text import Text
 
 from quarterdeck.cli.documents import CrewReport, QueryReport, WorkerReport
 from quarterdeck.cli.telling import counted
+from quarterdeck.telemetry.masking import printable
 
 STATE_STYLES = {
     "accepting": "green",
@@ -43,7 +44,9 @@ def _parts(
     waiting = f"{counted(crew.queue_depth, 'work')} waiting"
     if crew.queue_depth:
         waiting += f", the oldest for {crew.oldest_age_s:.1f} s"
-    yield Text.assemble((crew.name, "bold"), f"   {counted(crew.queries, 'query', 'queries')} running, {waiting}")
+    yield Text.assemble(
+        (printable(crew.name), "bold"), f"   {counted(crew.queries, 'query', 'queries')} running, {waiting}"
+    )
     yield ""
     if crew.workers:
         workers = sorted(crew.workers, key=lambda worker: _in_order(worker.worker_id))
@@ -69,8 +72,8 @@ def _workers_table(workers: Sequence[WorkerReport]) -> Table:
         disk = worker.disk
         sizes = () if disk is None else (disk.cache_bytes, disk.artifact_bytes, disk.free_bytes)
         table.add_row(
-            worker.worker_id,
-            worker.node,
+            _plain(worker.worker_id),
+            _plain(worker.node),
             Text(worker.state, style=STATE_STYLES.get(worker.state, "")),
             Text(f"{worker.in_flight}/{worker.slots}", style="" if worker.in_flight else "dim"),
             str(worker.credit),
@@ -97,8 +100,8 @@ def _queries_table(queries: Sequence[QueryReport]) -> Table:
         if query.repeated:
             works.append(f" +{query.repeated}", "yellow")
         table.add_row(
-            query.query_id[:_QUERY_ID_SHOWN],
-            query.kind,
+            _plain(query.query_id[:_QUERY_ID_SHOWN]),
+            _plain(query.kind),
             Text(query.state, style=STATE_STYLES.get(query.state, "")),
             *([Text(query.tenant)] if has_tenants else []),
             Text(query.text),
@@ -118,6 +121,11 @@ def _reasons(queries: Sequence[QueryReport]) -> Iterator[RenderableType]:
             cut = message if len(message) <= _MOST_OF_REASON else message[:_MOST_OF_REASON] + "…"
             style = STATE_STYLES.get(query.state, "")
             yield Text.assemble((f"{query.query_id[:_QUERY_ID_SHOWN]} {query.state}: ", style), cut)
+
+
+def _plain(name: str) -> Text:
+    """A name as it is: brackets in it are no style, and nothing in it moves the cursor."""
+    return Text(printable(name))
 
 
 def shown_duration(duration_s: float) -> str:

@@ -63,7 +63,7 @@ def _watch(client: Client, console: Console) -> None:
         def show_absence(error: QuarterdeckError, since_s: float) -> None:
             parts: list[RenderableType] = [Text(f"{error.what}: {error.why}", style="bold red")]
             if last is None:
-                parts.append(f"trying again for {since_s:.0f} s now; {error.next_step}")
+                parts.append(Text(f"trying again for {since_s:.0f} s now; {error.next_step}"))
             else:
                 parts += [f"trying again; below is how it was {time.monotonic() - last_at:.0f} s ago", ""]
                 parts.append(_screen(last, client, console))
