@@ -6,7 +6,7 @@ from types import ModuleType
 import pytest
 
 from quarterdeck.telemetry import masking
-from quarterdeck.telemetry.masking import MASK, as_text, is_secret, masked
+from quarterdeck.telemetry.masking import MASK, as_text, is_secret, masked, masked_text
 from quarterdeck.telemetry.metrics import exemplars
 
 
@@ -61,3 +61,49 @@ def test_a_text_stays_as_it_is_and_anything_else_is_shown_by_its_repr() -> None:
     assert as_text("plain words") == "plain words"
     assert as_text(b"bytes") == "b'bytes'"
     assert as_text({"token": 1, "a": 2}) == "{'token': '***', 'a': 2}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password = 'it''s hush'",
+        '{password="a\\"hush"}',
+        '{"password": "a\\"hush"}',
+        "{password=`a hush`}",
+        "password = e'hush'",
+        "password = $$a hush$$",
+        "password in ('x', 'hush')",
+        "password not in ('x', 'a)hush')",
+        "password like 'hush%'",
+        "password <> 'hush'",
+        'password = ("hush")',
+        "password = concat('a', 'hush')",
+        "create secret (type s3, key_id 'x', secret 'hush')",
+        "attach 'x' (encryption_key 'hush')",
+        "'https://host/x?X-Amz-Expires=9&X-Amz-Signature=hush'",
+        "AccountName=x;AccountKey=hush==;EndpointSuffix=x",
+        "accessToken=hush OR SECRETKEY=hush",
+        "pwd=hush",
+        "Authorization: Token hush",
+        '"Bearer hush.hush.hush.hush" | count()',
+        "postgres://user:a@hush@host/x",
+        "s3://KEY:hush/hush+x@bucket/x",
+    ],
+)
+def test_no_part_of_a_secret_is_left_in_a_text(text: str) -> None:
+    shown = masked_text(text)
+    assert "hush" not in shown
+    assert MASK in shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'sum by (token) (rate(tokens_total{token_kind="a"}[5m]))',
+        "select mytoken, password from files where passwords = 3 and a in ('token', 'b')",
+        "read_csv('http://host:9000/mail@example/x')",
+        'level=error "the bearer of a token" | count() by signature',
+    ],
+)
+def test_a_text_without_a_secret_stays_whole(text: str) -> None:
+    assert masked_text(text) == text

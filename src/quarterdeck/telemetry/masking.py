@@ -61,14 +61,26 @@ def as_text(value: object) -> str:
         return f"<{type(value).__name__} that cannot be shown: {type(error).__name__}>"
 
 
-_NAMES: Final = "|".join(sorted(SECRETS, key=len, reverse=True)).replace("_", "[_-]")
+_IN_TEXTS: Final = (*SECRETS, "access_key", "account_key", "encryption_key", "credentials", "signature", "pwd")
+"""A text has no fields that we named: more names are known there, such as those of DuckDB, of buckets and of signed
+URLs. Their words may also be joined without a mark: `secretKey`."""
+_NAMES: Final = "|".join(sorted(_IN_TEXTS, key=len, reverse=True)).replace("_", "[_-]?")
+_QUOTED: Final = r"""(?:[a-z]?'(?:[^'\\]|\\.|'')*'?|[a-z]?"(?:[^"\\]|\\.|"")*"?|`[^`]*`?|\$\$.*?(?:\$\$|\Z))"""
+"""A string in any of our languages, to its end: a quote within it is escaped or doubled."""
 _VALUE_OF_SECRET: Final = re.compile(
-    rf"""(?<![A-Za-z0-9])({_NAMES})(["']?\s{{0,9}}(?:!=|=~|!~|==|=>|:=|[=:~])\s{{0,9}})"""
-    r"""(?:(?:Bearer|Basic)\s{1,9})?(?:'[^']*'?|"[^"]*"?|[^\s,;&'")}\]]+)""",
-    re.IGNORECASE,
+    rf"""((?:(?<![A-Za-z0-9])|(?-i:(?<=[a-z0-9])(?=[A-Z])))(?:{_NAMES})["'`]?)"""
+    r"""(\s{0,9}(?:!=|=~|!~|==|=>|:=|<>|[=:~]|\b(?:not\s{1,9})?(?:i?like|in)\b)\s{0,9}|\s{1,9}(?=[a-z]?['"]))"""
+    rf"""(?:(?:Bearer|Basic|Token|ApiKey)\s{{1,9}})?"""
+    rf"""(?:{_QUOTED}|\w{{0,30}}\((?:{_QUOTED}|[^'"`$)]|\$)*\)?|[^\s,;&'")}}\]]+)""",
+    re.IGNORECASE | re.DOTALL,
 )
-"""A name of a secret, alone or as the end of another, something that gives it a value, and the value."""
-_USER_IN_URL: Final = re.compile(r"""(?<=://)[^\s/?#@'"]{1,200}@""")
+"""A name of a secret, alone or as the end of another, something that gives it a value, and the value: a string, a list
+or a call in brackets, or a word."""
+_BEARER: Final = re.compile(r"\b(Bearer\s{1,9})[\w.~+/=-]{16,}", re.IGNORECASE)
+_USER_IN_URL: Final = re.compile(
+    r"""(?<=://)(?:[^\s/?#'"]{1,200}|[^\s/?#@:'"]{1,200}:(?!\d{1,5}(?:[/?#]|\Z))[^\s@'"]{1,200})@"""
+)
+"""Up to the last `@` before the path; a password may have a slash in it, where it is no port."""
 
 
 def masked_text(text: str) -> str:
@@ -77,7 +89,8 @@ def masked_text(text: str) -> str:
     >>> masked_text("scan 's3://key:hush@bucket/x', s3_secret_access_key='hush', 'session-token': hush")
     "scan 's3://***@bucket/x', s3_secret_access_key=***, 'session-token': ***"
     """
-    return _USER_IN_URL.sub(f"{MASK}@", _VALUE_OF_SECRET.sub(rf"\1\2{MASK}", text))
+    text = _VALUE_OF_SECRET.sub(rf"\1\2{MASK}", _BEARER.sub(rf"\1{MASK}", text))
+    return _USER_IN_URL.sub(f"{MASK}@", text)
 
 
 def printable(text: str) -> str:
