@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,17 +77,18 @@ class Door:
             send(client, "POST", path, body, accept)
             return await hear(client)
 
-    async def get(self, path: str) -> Heard:
+    async def get(self, path: str, tenant: str = "") -> Heard:
         async with connected(self.server) as client:
-            send(client, "GET", path, b"", "*/*")
+            send(client, "GET", path, b"", "*/*", tenant)
             return await hear(client)
 
     async def events(self, query: str = "*", **fields: Any) -> Heard:
         return await self.ask(query, accept="text/event-stream", **fields)
 
 
-def send(client: Client, method: str, path: str, body: bytes, accept: str = "*/*") -> None:
+def send(client: Client, method: str, path: str, body: bytes, accept: str = "*/*", tenant: str = "") -> None:
     head = f"{method} {path} HTTP/1.1\r\nHost: here\r\nAccept: {accept}\r\nConnection: close\r\n"
+    head += f"X-Scope-OrgID: {tenant}\r\n" if tenant else ""
     client.send(f"{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
 
 
@@ -250,6 +251,45 @@ def test_a_search_that_is_not_known_is_not_found(tmp_path: Path) -> None:
     async def scenario(door: Door) -> None:
         answer = await door.get("/v1/searches/other")
         assert (answer.status, answer.error["code"]) == (404, "not_found")
+
+    play(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("is_running", [True, False])
+def test_a_tenant_is_told_its_own_searches(tmp_path: Path, is_running: bool) -> None:
+    async def scenario(door: Door) -> None:
+        door.root.put_numbered(1)
+        async with AsyncExitStack() as open_searches:
+            for tenant in ("a", "b"):
+                running = door.root.service.opened(door.root.request(tenant), tenant=tenant)
+                await open_searches.enter_async_context(running)
+            if not is_running:
+                await open_searches.aclose()
+
+            async def texts(tenant: str) -> list[str]:
+                return sorted(one["query"] for one in json.loads((await door.get("/v1/searches", tenant)).body))
+
+            assert [await texts("a"), await texts("b"), await texts("c"), await texts("")] == [
+                ["a"],
+                ["b"],
+                [],
+                ["a", "b"],
+            ]
+            found = [(await door.get("/v1/searches/q1", tenant)).status for tenant in ("a", "b", "")]
+            assert found == [200, 404, 200]
+
+    play(tmp_path, scenario)
+
+
+def test_values_of_secrets_are_shown_nowhere(tmp_path: Path) -> None:
+    async def scenario(door: Door) -> None:
+        door.root.put_numbered(1)
+        answer = await door.ask("password=hush | count()")
+        assert (answer.status, answer.error["code"]) == (400, "invalid_argument")
+        for path in ("/v1/searches", "/v1/searches/q1"):
+            body = (await door.get(path)).body.decode()
+            assert "password=***" in body
+            assert "hush" not in body
 
     play(tmp_path, scenario)
 

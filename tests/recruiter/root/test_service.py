@@ -312,7 +312,7 @@ def test_what_nobody_expected_ends_the_search_with_it(tmp_path: Path) -> None:
         root.put_numbered(9)
         with pytest.raises(ZeroDivisionError):
             await root.search()
-        (record,) = root.service.history
+        (record,) = root.service.history.documents()
         assert record["state"] == "error"
 
     play(tmp_path, scenario, PlayedWorkers(2, play=lambda _worker, _chunk: ZeroDivisionError()))
@@ -479,7 +479,7 @@ def test_whoever_stops_reading_gives_the_workers_back(tmp_path: Path) -> None:
                     break
         await root.service.wait_quiet()
         assert root.workers.releases == {"r0": 1, "r1": 1}
-        (record,) = root.service.history
+        (record,) = root.service.history.documents()
         assert record["state"] == "canceled"
 
     play(tmp_path, scenario, PlayedWorkers(2))
@@ -523,7 +523,7 @@ def test_a_search_has_its_time_and_not_more(tmp_path: Path) -> None:
         with pytest.raises(QuarterdeckError, match=r"it had 0\.05 s") as raised:
             await root.search(timeout_s=0.05)
         assert raised.value.code is ErrorCode.DEADLINE_EXCEEDED
-        (record,) = root.service.history
+        (record,) = root.service.history.documents()
         assert record["state"] == "error"
         assert "deadline_exceeded" in str(record["error"])
 
@@ -579,7 +579,9 @@ def test_the_history_has_what_runs_and_what_ended(tmp_path: Path) -> None:
         root.put_numbered(2)
         await root.search("1")
         async with root.service.opened(root.request("2")):
-            states = [(record["query_id"], record["state"], record["query"]) for record in root.service.history]
+            states = [
+                (record["query_id"], record["state"], record["query"]) for record in root.service.history.documents()
+            ]
             assert states == [("q2", "running", "2"), ("q1", "ok", "1")]
             found = root.service.history.find("q1")
             assert found is not None

@@ -30,6 +30,15 @@ _NDJSON: Final = "application/x-ndjson"
 _MAX_SOURCES: Final = 10_000
 _MAX_TIMEOUT_S: Final = 86_400.0
 _MAX_TENANT: Final = 150
+_Tenant = Annotated[
+    str | None,
+    Header(
+        alias="X-Scope-OrgID",
+        min_length=1,
+        max_length=_MAX_TENANT,
+        description="Only searches of this tenant are told.",
+    ),
+]
 _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     200: {
         "description": 'The records or rows. As NDJSON one a line; a last line `{"quarterdeck":{"problems":[...]}}` '
@@ -128,13 +137,13 @@ def search_router(
             border = await service.insist_within(roots, caller_of(request.scope), wanted)
         return SearchResponse(service, wanted, form, heartbeat_s, border, tenant)
 
-    async def searches() -> list[dict[str, object]]:
+    async def searches(tenant: _Tenant = None) -> list[dict[str, object]]:
         """Searches that run, and the last that ended."""
-        return list(service.history)
+        return service.history.documents(tenant)
 
-    async def one_search(query_id: str) -> dict[str, object]:
+    async def one_search(query_id: str, tenant: _Tenant = None) -> dict[str, object]:
         """What became of one search."""
-        found = service.history.find(query_id)
+        found = service.history.find(query_id, tenant)
         if found is None:
             raise QuarterdeckError(
                 ErrorCode.NOT_FOUND,

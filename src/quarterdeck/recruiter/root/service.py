@@ -24,6 +24,7 @@ from quarterdeck.recruiter.root.running import Gatherer, RunningSearch, Status
 from quarterdeck.stores.objects import ObjectStores
 from quarterdeck.stores.source_roots import Border, SourceRoots
 from quarterdeck.telemetry.logs import get_logger
+from quarterdeck.telemetry.masking import masked_text
 from quarterdeck.telemetry.metrics import SearchMetrics, SearchOutcome
 from quarterdeck.telemetry.traces import span
 
@@ -157,7 +158,7 @@ class SearchService:
         self, planned: SearchPlan, lateness: Callable[[], QuarterdeckError | None], asked: AskedQuery
     ) -> AsyncGenerator[RunningSearch]:
         """`lateness` is the reason of a cancel, when it was that."""
-        running = await self._begin(planned, asked.query_id)
+        running = await self._begin(planned, asked)
         asked.watch(lambda: figures_of(running))
         status, error = Status.CANCELED, None
         try:
@@ -185,7 +186,7 @@ class SearchService:
             self._ending.add(ending)
             ending.add_done_callback(self._ended)
 
-    async def _begin(self, planned: SearchPlan, query_id: QueryId) -> RunningSearch:
+    async def _begin(self, planned: SearchPlan, asked: AskedQuery) -> RunningSearch:
         options = self._options
         config = SearchConfig(
             max_workers=planned.request.max_workers if options.has_recruiters else 0,
@@ -197,7 +198,7 @@ class SearchService:
         made: list[Gatherer] = []
         try:
             await in_thread(lambda: made.append(self._make_gathering(planned.spec)))
-            running = RunningSearch(query_id, planned, config, self._ports, made[0])
+            running = RunningSearch(asked.query_id, planned, config, self._ports, made[0])
         except BaseException:
             for gathering in made:
                 await in_thread(gathering.close)
@@ -205,12 +206,12 @@ class SearchService:
         _log.info(
             "search begun",
             query_id=running.query_id,
-            query=planned.request.query,
+            query=masked_text(planned.request.query),
             files=planned.files,
             chunks=len(planned.chunks),
             size_bytes=planned.size_bytes,
         )
-        self.history.begin(running)
+        self.history.begin(running, asked.tenant)
         return running
 
     def _ended(self, ending: asyncio.Task[None]) -> None:
@@ -230,7 +231,7 @@ class SearchService:
             rows=running.rows,
             lost=machine.lost,
             retried=machine.retried,
-            reason=None if error is None else error.message,
+            reason=None if error is None else masked_text(error.message),
         )
         if self._metrics is not None:
             self._metrics.latency[SearchOutcome(status.value)].observe(running.seconds)
