@@ -52,7 +52,9 @@
     crew(told) {
       const own = told.coordinator, parts = [];
       const waits = own.queue_depth ? `, the oldest for ${own.oldest_age_s.toFixed(1)} s` : "";
-      parts.push(made("p", `${own.name}: ${own.queries} queries running, ${own.queue_depth} works waiting${waits}`));
+      const running = own.queries === 1 ? "1 query" : `${own.queries} queries`;
+      const waiting = own.queue_depth === 1 ? "1 work" : `${own.queue_depth} works`;
+      parts.push(made("p", `${own.name}: ${running} running, ${waiting} waiting${waits}`));
       if (!told.workers.length) return [...parts, made("p", "No workers. Start one: quarterdeck worker", "late")];
       const heads = [["worker"], ["node"], ["state"], ["in flight / slots", NUMBER], ["credit", NUMBER],
         ["cache", NUMBER], ["free disk", NUMBER], ["heard", NUMBER]];
