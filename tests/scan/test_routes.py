@@ -19,6 +19,8 @@ from quarterdeck.core.workcoord.model import WorkError, WorkerStatus
 from quarterdeck.http.errors import AnswerCutOffError
 from quarterdeck.scan import routes
 from quarterdeck.scan.formats import Format, Writer, make_writer
+from quarterdeck.scan.routes import scan_router
+from quarterdeck.stores.source_roots import SourceRoots
 from tests.crew.played import PlayedLink, worker_info
 from tests.http.asked import Answer, connected, served, until
 from tests.patience import PATIENCE_S
@@ -491,6 +493,19 @@ def test_people_see_why_a_scan_failed(tmp_path: Path) -> None:
         seen = told(port)
         assert seen["state"] == "failed"
         assert WRONG_SQL.message in seen["error"]["message"]
+
+    play(tmp_path, scenario)
+
+
+def test_people_see_that_a_scan_was_refused_for_its_sources(tmp_path: Path) -> None:
+    async def scenario(port: Port) -> None:
+        port.app.router.routes.clear()
+        port.app.include_router(scan_router(port.service, SourceRoots([])))
+        answer = await port.ask_with({"x-scope-orgid": "acme"}, sql="select 1")
+        assert error_of(answer) == (403, "permission_denied")
+        seen = told(port)
+        assert (seen["state"], seen["text"], seen["tenant"]) == ("failed", "select 1", "acme")
+        assert seen["error"]["code"] == "permission_denied"
 
     play(tmp_path, scenario)
 

@@ -116,13 +116,13 @@ def scan_router(service: ScanService, roots: SourceRoots | None = None) -> APIRo
 
         An answer that ends before its proper end was broken off: `/v1/queries/{query_id}` says why.
         """
-        border = None
-        if roots is not None:
-            border = await service.insist_within(roots, caller_of(request.scope), body.sources)
-        form = choose_format(body.format, request.headers.get("accept", ""))
         wanted = ScanRequest(
             body.sql, tuple(body.sources), body.ts_column, body.with_filename, body.max_rows, body.merge
         )
+        border = None
+        if roots is not None:
+            border = await service.insist_within(roots, caller_of(request.scope), wanted, tenant)
+        form = choose_format(body.format, request.headers.get("accept", ""))
         return ScanResponse(service, wanted, form, tenant, body.files_per_work, body.timeout_s, border)
 
     _ = scan

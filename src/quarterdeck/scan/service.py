@@ -4,7 +4,7 @@ The answer is the one that DuckDB alone would give over all files: their rows, o
 `division`. Whoever asks for that gets the rows of each work as they are.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -117,9 +117,15 @@ class ScanService:
         """A scan that is to be planned: people see it from now on."""
         return self.log.asked(self._ids.query_id(), QueryKind.SCAN, request.sql, tenant)
 
-    async def insist_within(self, roots: SourceRoots, caller: Caller, sources: Sequence[str]) -> Border | None:
-        """Raises for sources that the caller may not name; the border for what is found below them."""
-        return await roots.insist_for(caller, sources, self._objects)
+    async def insist_within(
+        self, roots: SourceRoots, caller: Caller, request: ScanRequest, tenant: str
+    ) -> Border | None:
+        """The border for what is found below sources. One that the caller may not name is refused: people see it."""
+        try:
+            return await roots.insist_for(caller, request.sources, self._objects)
+        except QuarterdeckError as refusal:
+            self.asked(request, tenant).end(refusal)
+            raise
 
     async def plan(
         self,

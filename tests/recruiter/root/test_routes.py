@@ -17,6 +17,7 @@ from quarterdeck.http.server import HttpServer
 from quarterdeck.recruiter.model import Chunk, Recruited
 from quarterdeck.recruiter.root import splitting
 from quarterdeck.recruiter.root.routes import search_router
+from quarterdeck.stores.source_roots import SourceRoots
 from tests.http.asked import Client, connected, served, until
 from tests.patience import PATIENCE_S
 from tests.recruiter.root.searched import PlayedWorkers, Root, lost, root
@@ -324,6 +325,21 @@ def test_people_see_why_a_search_failed_or_what_is_missing_from_it(tmp_path: Pat
         await door.ask()
         assert told(door)["state"] == "partial"
         assert told(door)["error"]["message"] == f"{broken}: it is damaged"
+
+    play(tmp_path, scenario)
+
+
+def test_people_see_that_a_search_was_refused_for_its_sources(tmp_path: Path) -> None:
+    async def scenario(door: Door) -> None:
+        door.root.put_numbered(1)
+        app = FastAPI()
+        add_error_handlers(app)
+        app.include_router(search_router(door.root.service, roots=SourceRoots([])))
+        async with served(app) as server:
+            answer = await Door(door.root, server).ask("n")
+        assert (answer.status, answer.error["code"]) == (403, "permission_denied")
+        seen = told(door)
+        assert (seen["text"], seen["state"], seen["error"]["code"]) == ("n", "failed", "permission_denied")
 
     play(tmp_path, scenario)
 

@@ -134,7 +134,7 @@ def search_router(
         wanted = body.wanted()
         border = None
         if roots is not None:
-            border = await service.insist_within(roots, caller_of(request.scope), wanted)
+            border = await service.insist_within(roots, caller_of(request.scope), wanted, tenant)
         return SearchResponse(service, wanted, form, heartbeat_s, border, tenant)
 
     async def searches(tenant: _Tenant = None) -> list[dict[str, object]]:

@@ -114,16 +114,26 @@ class SearchService:
         self.close()
         await self.wait_quiet()
 
-    async def insist_within(self, roots: SourceRoots, caller: Caller, request: SearchRequest) -> Border | None:
-        """Raises for sources that the caller may not name; the border for what is found below them."""
-        return await roots.insist_for(caller, sources_of(request), self._objects)
+    async def insist_within(
+        self, roots: SourceRoots, caller: Caller, request: SearchRequest, tenant: str
+    ) -> Border | None:
+        """The border for what is found below sources. One that the caller may not name is refused: people see it."""
+        try:
+            return await roots.insist_for(caller, sources_of(request), self._objects)
+        except QuarterdeckError as refusal:
+            self._asked(request, tenant).end(refusal)
+            raise
+
+    def _asked(self, request: SearchRequest, tenant: str) -> AskedQuery:
+        """A search that is to be planned: people see it from now on."""
+        return self.log.asked(self._ids.query_id(), QueryKind.SEARCH, request.query, tenant)
 
     @asynccontextmanager
     async def opened(
         self, request: SearchRequest, border: Border | None = None, tenant: str = DEFAULT_TENANT
     ) -> AsyncGenerator[RunningSearch]:
         """As `_opened`; `tenant` is who asks, for people who look."""
-        with self.log.asked(self._ids.query_id(), QueryKind.SEARCH, request.query, tenant) as asked:
+        with self._asked(request, tenant) as asked:
             async with self._opened(request, border, asked) as running:
                 yield running
 
