@@ -99,7 +99,9 @@ def test_a_long_name_is_cut_and_leaves_the_text_of_a_query_its_room() -> None:
 
 def test_that_there_is_no_answer_is_told_where_it_can_be_seen() -> None:
     told = FRONT_SCRIPT.index("No answer")
-    assert "live.hidden = false;" in FRONT_SCRIPT[told : told + 120]
+    then = FRONT_SCRIPT[told : told + 250]
+    assert "live.hidden = false;" in then
+    assert 'ready.textContent, ready.className] = ["no answer", "late"]' in then
 
 
 def test_what_is_not_ours_is_escaped() -> None:

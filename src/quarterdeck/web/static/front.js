@@ -111,6 +111,7 @@
       }
       when.textContent = `No answer (${error.message}); trying again.`;
       live.hidden = false;
+      if (error instanceof TypeError) [ready.textContent, ready.className] = ["no answer", "late"];  // nobody is there
     }
     if (!document.hidden) timer = setTimeout(look, EVERY_MS);
   };
