@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.ids import QueryId
 from quarterdeck.crew.artifacts.threads import in_thread
-from quarterdeck.crew.query_log import AskedQuery, QueryKind, QueryLog
+from quarterdeck.crew.query_log import AskedQuery, QueryKind, QueryLog, shown
 from quarterdeck.http.gate import Caller
 from quarterdeck.recruiter.machine.search import SearchConfig
 from quarterdeck.recruiter.model import SearchSpec
@@ -216,7 +216,7 @@ class SearchService:
         _log.info(
             "search begun",
             query_id=running.query_id,
-            query=masked_text(planned.request.query),
+            query=shown(planned.request.query),
             files=planned.files,
             chunks=len(planned.chunks),
             size_bytes=planned.size_bytes,
