@@ -12,7 +12,7 @@ from quarterdeck.metrics.promql.memory import MemorySource, Series
 from tests.conformance.histogram_text import HistogramText, from_classic
 from tests.conformance.notation import Mark, Point
 from tests.conformance.script import Load
-from tests.conformance.stored_hints import with_stored_hints
+from tests.conformance.stored_histograms import as_stored
 
 _SUFFIXES = ("_bucket", "_count", "_sum")
 
@@ -65,7 +65,7 @@ class Samples:
         values.view(np.uint64)[stale] = STALE_BITS
         histograms = np.full(len(ordered), None, dtype=object)
         found = (point.histogram if isinstance(point, HistogramText) else None for _, point in ordered)
-        for place, histogram in enumerate(with_stored_hints(found)):
+        for place, histogram in enumerate(as_stored(found)):
             histograms[place] = histogram
         starts = self._starts.get(labels)
         return Series(

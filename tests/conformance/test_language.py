@@ -28,7 +28,7 @@ from tests.conformance.script import (
     Steps,
     Wording,
 )
-from tests.conformance.stored_hints import with_stored_hints
+from tests.conformance.stored_histograms import as_stored
 
 UP = from_mapping({"__name__": "up"})
 
@@ -179,7 +179,7 @@ def test_the_storage_knows_of_resets_only_within_a_chunk() -> None:
     gauge = NativeHistogram(count=0.0, hint=ResetHint.GAUGE)
     claimed = NativeHistogram(count=5.0, hint=ResetHint.RESET)
     finer = NativeHistogram(1, count=9.0)
-    found = with_stored_hints([*plain, None, plain[1], gauge, plain[1], claimed, claimed, finer, finer])
+    found = as_stored([*plain, None, plain[1], gauge, plain[1], claimed, claimed, finer, finer])
     assert [None if one is None else one.hint.value for one in found] == [
         "unknown",
         "not_reset",
@@ -193,6 +193,17 @@ def test_the_storage_knows_of_resets_only_within_a_chunk() -> None:
         "unknown",
         "unknown",
         "not_reset",
+    ]
+
+
+def test_the_storage_gives_the_histograms_of_a_chunk_the_same_buckets() -> None:
+    first = NativeHistogram(count=2.0, positive=((0, 2.0),))
+    second = NativeHistogram(count=5.0, positive=((0, 2.0), (3, 1.0)), negative=((1, 2.0),))
+    fallen = NativeHistogram(count=6.0, positive=((3, 6.0),))
+    assert list(as_stored([first, second, fallen])) == [
+        NativeHistogram(count=2.0, positive=((0, 2.0), (3, 0.0)), negative=((1, 0.0),)),
+        second,
+        fallen,
     ]
 
 
