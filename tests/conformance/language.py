@@ -128,7 +128,9 @@ class _Block:
         line = self.line
         at = Instant(notation.duration_ms(found["at"])) if found.re is _INSTANT else _steps(found)
         expectations = _Expectations()
-        if found["mode"]:
+        if found["mode"] == "fail":
+            expectations.eval_fails = True
+        elif found["mode"]:
             expectations.add_mode(found["mode"], Wording())
         for text in self.rest():
             if expectations.add(text, isinstance(at, Instant)):
@@ -141,6 +143,8 @@ class _Expectations:
     """What was read below an eval so far."""
 
     ordered: bool = False
+    eval_fails: bool = False
+    """Whether the eval itself says that it fails: `eval_fail`. How it fails may stand below."""
     failure: Wording | None = None
     notices: dict[str, Notices] = field(default_factory=lambda: {"warn": Notices(), "info": Notices()})
     range_vector: Steps | None = None
@@ -152,7 +156,7 @@ class _Expectations:
     def add(self, text: str, is_instant: bool) -> bool:
         """One line more; answers whether it was the last one of its eval."""
         if found := _OLD_FAILURE.fullmatch(text):
-            if self.failure is None:
+            if not self.eval_fails:
                 raise ValueError("expected_fail_message and expected_fail_regexp belong below eval_fail")
             wording = found["text"].strip()
             self.failure = Wording(text=wording) if found["how"] == "message" else _pattern(wording)
@@ -216,11 +220,12 @@ class _Expectations:
             if isinstance(at, Steps):
                 raise ValueError("a range query's values are at its own steps: expect range vector is for instant ones")
             at = Instant(self.range_vector.end_ms)
-        if (self.result is not None) + bool(self.series) + (self.failure is not None) > 1:
+        failure = Wording() if self.failure is None and self.eval_fails else self.failure
+        if (self.result is not None) + bool(self.series) + (failure is not None) > 1:
             raise ValueError("expect one of these: series, a number, a string or a failure")
         expected: Expected
-        if self.failure is not None:
-            expected = ExpectedFailure(self.failure)
+        if failure is not None:
+            expected = ExpectedFailure(failure)
         elif self.result is not None:
             expected = self.result
         else:

@@ -311,6 +311,8 @@ eval instant at 0 x
         ("eval_fail instant at 0 x", Wording()),
         ("eval_fail instant at 0 x\n expected_fail_message oh no", Wording(text="oh no")),
         ("eval_fail range from 0 to 1m step 1m x\n expected_fail_regexp o.*", Wording(pattern="o.*")),
+        ("eval_fail instant at 0 x\n expect fail", Wording()),
+        ("eval_fail instant at 0 x\n expect fail msg: oh no", Wording(text="oh no")),
     ],
 )
 def test_a_failure_is_expected_in_old_words_and_new(text: str, wording: Wording) -> None:
