@@ -1,6 +1,7 @@
 """The `quarterdeck` command: what there is, and where it lives. Heavy imports wait until a command needs them."""
 
-from typing import Annotated
+import sys
+from typing import Annotated, Final
 
 import typer
 
@@ -58,5 +59,18 @@ app.command(short_help="Run random disasters, and check every promise.")(crew_co
 app.command(short_help="Print what makes a shell complete these commands.")(completion.completion)
 
 
+_HAS_THREADS_WITHOUT_END: Final = "obstore"
+"""Its threads, which nobody can end, touch Python's objects for a moment after each answer. One that does so while the
+interpreter ends aborts the process, whatever its exit code was to be (PyO3/pyo3-async-runtimes, issue 40)."""
+
+
 def main() -> None:
-    raise SystemExit(exit_code_of(app))
+    try:
+        code: object = exit_code_of(app)
+    except SystemExit as ended:
+        code = ended.code
+    if _HAS_THREADS_WITHOUT_END in sys.modules and (code is None or isinstance(code, int)):
+        from quarterdeck.crew.process.lifecycle import leave  # noqa: PLC0415 - few commands need it
+
+        leave(code or 0)
+    raise SystemExit(code)
