@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -215,6 +216,18 @@ def test_who_wants_to_stop_need_not_wait_for_it(
     with StopRequests() as stop:
         stop.number = 1
         assert not compile_first(console, stop)
+
+
+@pytest.mark.parametrize("is_stopped", [True, False])
+def test_a_bar_that_is_cut_short_leaves_a_terminal_with_a_cursor_and_a_line_of_its_own(
+    is_stopped: bool, mark: CompiledMark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = Console(file=io.StringIO(), width=100, force_terminal=True, _environ={})
+    _Process("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", monkeypatch)
+    with StopRequests() as stop, suppress(QuarterdeckError):
+        stop.number = int(is_stopped)
+        compile_first(terminal, stop)
+    assert said(terminal) == ["\x1b[?25h"]
 
 
 def test_where_nothing_can_be_kept_it_is_said_and_the_crew_is_started_all_the_same(

@@ -58,8 +58,11 @@ def compile_first(console: Console, stop: StopRequests) -> bool:
             if stop.once():
                 os.killpg(process.pid, signal.SIGTERM)
                 process.wait()
+                _end_bar(console)
                 return False
             time.sleep(_LOOK_S)
+    if process.returncode < 0:
+        _end_bar(console)
     if process.returncode == -signal.SIGKILL:
         raise QuarterdeckError(
             ErrorCode.RESOURCE_EXHAUSTED,
@@ -76,3 +79,10 @@ def compile_first(console: Console, stop: StopRequests) -> bool:
             "what it wrote is above; run it by itself to see it again",
         )
     return True
+
+
+def _end_bar(console: Console) -> None:
+    """Of a process that was ended in the middle: its line goes on, and the cursor is hidden."""
+    if console.is_terminal:
+        console.show_cursor()
+        console.print()
