@@ -34,3 +34,8 @@ def a_disk(options: str, tmp_path: Path, *, in_sight: bool = False) -> Generator
         os.close(descriptor)
         if in_sight:
             subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def fill(folder: Path, *, leaving: int = 0) -> None:
+    found = os.statvfs(folder)
+    (folder / "filling").write_bytes(bytes(found.f_bavail * found.f_frsize - leaving))

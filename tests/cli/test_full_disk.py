@@ -18,7 +18,7 @@ from quarterdeck.core.errors import ERROR_TABLE, ErrorCode, QuarterdeckError
 from quarterdeck.engines.duckdb_errors import translated
 from quarterdeck.stores.data_folder import DataFolder
 from quarterdeck.stores.object_errors import told_with
-from tests.small_disk import a_disk
+from tests.small_disk import a_disk, fill
 
 FULL = ERROR_TABLE[ErrorCode.RESOURCE_EXHAUSTED].exit_code
 
@@ -44,11 +44,6 @@ def logs(tmp_path: Path) -> Path:
     path = tmp_path / "big.ndjson"
     path.write_text("".join(json.dumps({"n": n, "msg": chance.randbytes(40).hex()}) + "\n" for n in range(8_000)))
     return path
-
-
-def fill(folder: Path, *, leaving: int = 0) -> None:
-    found = os.statvfs(folder)
-    (folder / "filling").write_bytes(bytes(found.f_bavail * found.f_frsize - leaving))
 
 
 def check(result: Result, *folders: str) -> None:

@@ -14,6 +14,7 @@ import pytest
 from quarterdeck.cli.child import Child, ChildFailedError, ChildState
 from quarterdeck.cli.supervisor import ChildEvent, Supervisor
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from tests.small_disk import a_disk, fill
 
 PRETENDER = (sys.executable, "-S", "-E", str(Path(__file__).with_name("pretender.py")))
 WAIT_S = 30.0
@@ -113,6 +114,17 @@ def test_a_child_that_breaks_is_an_error_with_the_last_lines_it_wrote(scene: Sce
     with pytest.raises(ChildFailedError, match="it ended with exit code 1") as caught:
         scene.up("broken")
     assert caught.value.lines == ("Traceback", "  somewhere", "ZeroDivisionError: division by zero")
+
+
+def test_a_child_that_has_no_room_for_a_word_says_that_the_disk_is_full(tmp_path: Path) -> None:
+    with a_disk("size=256k", tmp_path, in_sight=True) as disk:
+        scene = Scene(disk)
+        with scene.supervisor:
+            fill(disk)
+            with pytest.raises(ChildFailedError, match=r"wrote nothing: the disk is full; 0 B of 256.0 KiB") as caught:
+                scene.up("refused")
+    assert caught.value.code is ErrorCode.RESOURCE_EXHAUSTED
+    assert "free space there" in caught.value.next_step
 
 
 def test_a_child_that_never_announces_itself_is_killed_and_an_error(scene: Scene) -> None:

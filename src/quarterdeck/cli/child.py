@@ -18,6 +18,7 @@ from typing import Final
 from quarterdeck.cli.handed_settings import OPTION, handed_over
 from quarterdeck.core.errors import ERROR_TABLE, ErrorCode, QuarterdeckError
 from quarterdeck.stores.data_folder import announced, who_compiles
+from quarterdeck.stores.disk_full import has_little_room, room_of
 
 _TAIL_BYTES: Final = 64 * 1024
 # -P: a folder called quarterdeck, or a file json.py, in the current folder is not ours.
@@ -158,9 +159,11 @@ class ChildFailedError(QuarterdeckError):
         said = [line.removeprefix(_PREFIX) for line in lines if line.startswith(_PREFIX)]
         self.lines: Final = () if said else tuple(lines)
         """What it wrote last, when that is no error in words."""
-        super().__init__(
-            _CODES.get(child.exit_code or 0, ErrorCode.UNAVAILABLE),
-            f"{child.name} did not start",
-            why or (said[-1] if said else f"it {child.how_it_ended()}"),
-            "what it wrote is above" if child.log_file is None else f"its log is {child.log_file}",
-        )
+        code = _CODES.get(child.exit_code or 0, ErrorCode.UNAVAILABLE)
+        why = why or (said[-1] if said else f"it {child.how_it_ended()}")
+        next_step = "what it wrote is above" if child.log_file is None else f"its log is {child.log_file}"
+        if child.log_file is not None and not lines and has_little_room(child.log_file):
+            code = ErrorCode.RESOURCE_EXHAUSTED
+            why = f"{why} and wrote nothing: the disk is full; {room_of(child.log_file)}"
+            next_step = "free space there, or name a folder with more room with --data-dir; then try again"
+        super().__init__(code, f"{child.name} did not start", why, next_step)

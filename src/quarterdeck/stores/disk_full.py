@@ -18,6 +18,7 @@ _SAID_FULL: Final = re.compile(
     re.IGNORECASE,
 )
 """The same of libraries that tell an error as a text alone."""
+_LITTLE_BYTES: Final = 1024 * 1024
 
 
 class DiskFullError(QuarterdeckError):
@@ -53,6 +54,11 @@ def no_room(what: str, path: Path | str, error: Exception, *, next_step: str = "
         why,
         next_step or "free space there, or name a folder with more room; then try again",
     )
+
+
+def has_little_room(path: Path) -> bool:
+    """Whether a process that had to write there may have had no room for it; some comes back when it ends."""
+    return shutil.disk_usage(path).free < _LITTLE_BYTES
 
 
 def room_of(path: Path | str) -> str:
