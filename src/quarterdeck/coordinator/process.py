@@ -81,6 +81,7 @@ from quarterdeck.stores.database.threaded import ThreadedDatabase
 from quarterdeck.stores.disk import DiskBudget, DiskLimits
 from quarterdeck.stores.objects import ObjectStores, S3Options
 from quarterdeck.stores.source_roots import SourceRoots
+from quarterdeck.stores.threads import in_loose_thread
 from quarterdeck.telemetry.exposition import form_of, render
 from quarterdeck.telemetry.logs import get_logger
 from quarterdeck.telemetry.metrics import (
@@ -280,7 +281,7 @@ class Coordinator:
 
     async def _warm_up(self, stack: AsyncExitStack, signals: StopSignals) -> None:
         """In a thread, while scans are served already; queries wait for it."""
-        warming = asyncio.create_task(asyncio.to_thread(warm_all), name="warm up")
+        warming = asyncio.create_task(in_loose_thread(warm_all), name="warm up")
         warming.add_done_callback(lambda done: stop_if_broken(done, signals))
         warming.add_done_callback(lambda _: self._queries.warmed.set())
         stack.push_async_callback(end_task, warming)

@@ -47,6 +47,7 @@ from quarterdeck.metrics.transfer.refusals import report_of
 from quarterdeck.metrics.transfer.series_list import write_series
 from quarterdeck.stores.objects import ObjectRef
 from quarterdeck.stores.parquet_cache import ParquetCache
+from quarterdeck.stores.threads import in_loose_thread
 from quarterdeck.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
@@ -108,7 +109,7 @@ class LeafExecutor:
     async def warm_up(self) -> None:
         keep_freed_memory()
         use_one_allocator()
-        await asyncio.to_thread(warm)
+        await in_loose_thread(warm)
 
     async def execute(self, execution: Execution) -> Artifact:
         task = decode_task(execution.spec.payload)

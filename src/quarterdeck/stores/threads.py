@@ -1,10 +1,13 @@
-"""Work in a thread that somebody on the event loop waits for to its end, canceled or not.
+"""Work in a thread, for which `asyncio.to_thread` will not do.
 
-`asyncio.to_thread` returns at once when it is canceled, and the thread goes on with files that are being cleaned up
-meanwhile. Here a cancel is felt when the thread has finished; so what is given to it must be short.
+That returns at once when it is canceled, and the thread goes on with files that are being cleaned up meanwhile; and the
+end of the loop waits for the thread. `finish_in_thread` feels a cancel when the thread has finished; so what is given
+to it must be short. For what is long and cannot be told to stop, there is `in_loose_thread`.
 """
 
 import asyncio
+import concurrent.futures
+import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -21,6 +24,22 @@ async def finish_in_thread(work: Callable[[], ResultT], undo: Callable[[ResultT]
             undo(future.result())
         raise
     return future.result()
+
+
+async def in_loose_thread(work: Callable[[], ResultT]) -> ResultT:
+    """Does it in a thread that holds up nobody: neither whoever is canceled meanwhile, nor the end of the loop."""
+    future = concurrent.futures.Future[ResultT]()
+
+    def do() -> None:
+        if not future.set_running_or_notify_cancel():
+            return
+        try:
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - it is raised where somebody waits
+            future.set_exception(error)
+
+    threading.Thread(target=do, name="loose", daemon=True).start()
+    return await asyncio.wrap_future(future)
 
 
 async def wait_for_end(future: "asyncio.Future[Any]") -> None:

@@ -107,7 +107,10 @@ class Worker:
             self._store_metrics.read_figures_from(self._storage.objects.figures)
             running = asyncio.create_task(self._driver.run(), name="driver")
             stack.push_async_callback(end_task, running)
-            await self._executors.warm_up()
+            if not await self._warm_up(signals):
+                forced_end.arm(settings.shutdown_max_s)
+                _log.info("the worker was told to stop before it was up")
+                return 0
             alive = [running, *await self._open_recruitment(stack, signals)]
             self._warm = True
             await self._connect(stack, signals)
@@ -121,6 +124,19 @@ class Worker:
             _log.info("worker is up", worker_id=self._driver.machine.config.info.worker_id, **addresses)
             self._watch_recruitment()
             return await self._live(alive, signals, forced_end)
+
+    async def _warm_up(self, signals: StopSignals) -> bool:
+        """False when it is to stop meanwhile: what compiles cannot be told so, and is left behind."""
+        warming = asyncio.create_task(self._executors.warm_up(), name="warm up")
+        first = asyncio.create_task(signals.first.wait(), name="first signal")
+        try:
+            await asyncio.wait((warming, first), return_when=asyncio.FIRST_COMPLETED)
+            if warming.done():
+                warming.result()
+            return warming.done()
+        finally:
+            await end_task(first)
+            await end_task(warming)
 
     async def _live(self, alive: Sequence["asyncio.Task[None]"], signals: StopSignals, forced_end: ForcedEnd) -> int:
         """`alive` end by themselves when the worker has drained; any of them may be the first to do so."""
