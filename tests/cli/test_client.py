@@ -262,3 +262,23 @@ def test_who_is_not_let_in_hears_what_to_type(script: Script, status: int, answe
     assert told.code is ErrorCode.UNAUTHENTICATED
     for words in ("--token-file", "QUARTERDECK_TOKEN", "`quarterdeck token`"):
         assert words in told.next_step
+
+
+@pytest.mark.parametrize(
+    "said, why",
+    [
+        (bytes((0, 0, 30, 4, 0, 0, 0, 0, 0, 0, 3)) + bytes(27), "it speaks HTTP/2, as the control port does"),
+        (b"SSH-2.0-" + b"x" * 5000 + b"\r\n", f"it does not speak HTTP ('SSH-2.0-{'x' * 52}')"),
+    ],
+    ids=["control port", "something else"],
+)
+def test_what_speaks_another_protocol_is_told_in_a_line(said: bytes, why: str) -> None:
+    def talk(connected: socket.socket) -> None:
+        connected.sendall(said)
+        connected.recv(65536)
+
+    with peer(talk) as place:
+        error = failure(f"http://{place}")
+    assert error.code is ErrorCode.PROTOCOL
+    assert error.why.startswith(why)
+    assert len(error.why) < 200

@@ -28,6 +28,9 @@ NAME_THE_TOKEN: Final = (
 """For whoever is not let in: what to type."""
 _ANSWER_S: Final = 10.0
 """How long a coordinator may take for what it only has to look up."""
+_SETTINGS_FRAME: Final = ("\x04\x00\x00\x00\x00\x00", 3)
+"""What a server of HTTP/2 says first, after three bytes with its length: RFC 9113, section 4.1."""
+_MOST_QUOTED: Final = 60
 _KEEPALIVE: Final = (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
 """A machine that is gone without a word is noticed after 25 s, however long an answer may take."""
 
@@ -198,7 +201,10 @@ class Client:
                 "see the coordinator's log, and ask again",
             ) from None
         except http.client.HTTPException as error:
-            raise self.stranger(f"it does not speak HTTP ({error!r})") from None
+            if str(error).startswith(*_SETTINGS_FRAME):
+                why = "it speaks HTTP/2, as the control port does that workers join; the one to ask is 7070 unless set"
+                raise self.stranger(why) from None
+            raise self.stranger(f"it does not speak HTTP ({str(error)[:_MOST_QUOTED]!r})") from None
         except OSError as error:
             raise self._absent(error.strerror or str(error)) from None
 
