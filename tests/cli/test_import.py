@@ -74,6 +74,7 @@ def test_a_file_is_imported_once_and_both_times_it_is_said_what_was_done_and_whe
 def test_importing_again_replaces_and_the_list_has_it_once(elsewhere: Path) -> None:
     told = f"lake: {elsewhere}/quarterdeck-data/lake"
     assert imported("--list").stdout == f"{told}\nnothing was imported for default\n"
+    assert not (elsewhere / "quarterdeck-data" / "lake").exists(), "a list makes nothing"
     imported("a.om")
     (segment,) = segments_in(elsewhere / "quarterdeck-data" / "lake")
     Path(segment.object.url).unlink()

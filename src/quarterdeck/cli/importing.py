@@ -30,7 +30,7 @@ from quarterdeck.metrics.importing.openmetrics import OpenMetricsReader
 from quarterdeck.metrics.importing.parquet import ParquetReader
 from quarterdeck.metrics.importing.prometheus_text import PrometheusTextReader
 from quarterdeck.metrics.promql.labels import METRIC_NAME
-from quarterdeck.stores.database.opening import open_database
+from quarterdeck.stores.database.opening import open_database, place_of
 from quarterdeck.stores.limits import MIB
 
 _MS: Final = 1000
@@ -112,8 +112,11 @@ def opened_lake(target: LakeTarget) -> Generator[importer.Lake]:
 def show(order: ImportOrder) -> int:
     """What was imported, the latest last."""
     target = find_target(order.target)
-    with opened_lake(target) as lake:
-        records = lake.database.read(lambda connection: list_imports(connection, order.tenant))
+    catalog = place_of(target.database_url).file
+    records: Sequence[ImportRecord] = ()
+    if catalog is None or not _is_missing(catalog):
+        with opened_lake(target) as lake:
+            records = lake.database.read(lambda connection: list_imports(connection, order.tenant))
     sys.stdout.write(f"lake: {target.told}\n")
     if not records:
         sys.stdout.write(f"nothing was imported for {printable(order.tenant)}\n")
@@ -121,6 +124,17 @@ def show(order: ImportOrder) -> int:
         at = datetime.fromtimestamp(record.imported_at_ms / _MS, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
         sys.stdout.write(f"{at}  {printable(record.source)}: {_counts(record)}{_times(record)}\n")
     return 0
+
+
+def _is_missing(catalog: Path) -> bool:
+    """Who asks what is in it makes none. One that cannot be looked at is told of by whoever opens it."""
+    try:
+        catalog.stat()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _import(
