@@ -158,6 +158,16 @@ def test_what_makes_no_sense_is_refused_before_anything_is_done(
     assert not (elsewhere / "quarterdeck-data" / "lake").exists()
 
 
+@pytest.mark.parametrize("words", [("a.om",), ("--list",)])
+def test_wrong_settings_are_no_coordinator_that_was_not_started(elsewhere: Path, words: tuple[str, ...]) -> None:
+    result = imported(*words, "--set", "s3.endpoint=http://127.0.0.1:1")
+    assert result.exit_code == 65
+    first, problem, last = result.stderr.splitlines()
+    assert first == "quarterdeck: the lake was not opened, because its settings are wrong:"
+    assert "takes s3.allow_http" in problem
+    assert last.startswith("mend them and try again; ")
+
+
 def test_a_setting_that_is_wrong_is_told(elsewhere: Path) -> None:
     result = imported("a.om", "--set", "database_url=mysql://x")
     assert (result.exit_code, result.stdout) == (65, "")

@@ -114,3 +114,10 @@ def test_a_reader_that_goes_away_ends_it_quietly(logs: Path) -> None:
         assert process.stderr is not None
         assert process.stderr.read() == ""
         assert process.wait(30) == 141
+
+
+def test_wrong_settings_of_a_bucket_are_no_coordinator_that_was_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUARTERDECK_COORDINATOR_S3__ENDPOINT", "http://127.0.0.1:1")
+    result = CliRunner().invoke(app, ["search", "*", "s3://bucket/logs", "--local"])
+    assert result.exit_code == 65
+    assert result.stderr.startswith("quarterdeck: the bucket was not asked, because its settings are wrong:\n")

@@ -15,7 +15,7 @@ from quarterdeck.cli.client import Access, Client, NoCoordinatorError
 from quarterdeck.cli.crew_plan import COORDINATOR
 from quarterdeck.cli.options import DEFAULT_DATA_DIR, parse_settings
 from quarterdeck.cli.telling import printable
-from quarterdeck.config import CoordinatorSettings, load_coordinator
+from quarterdeck.config import CoordinatorSettings, InvalidSettingsError, load_coordinator
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.metrics.lake_routes import LAKE_PATH, endpoint_of
 from quarterdeck.stores.database.opening import place_of
@@ -73,7 +73,10 @@ def find_target(order: TargetOrder) -> LakeTarget:
     """Raises when that is not clear, or when it cannot be reached from here. What is to be known before anything is
     written is said on stderr."""
     place = {} if order.data_dir is None else {"data_dir": order.data_dir / COORDINATOR}
-    settings = load_coordinator(order.config, {**parse_settings(order.settings), **place})
+    try:
+        settings = load_coordinator(order.config, {**parse_settings(order.settings), **place})
+    except InvalidSettingsError as error:
+        raise InvalidSettingsError(COORDINATOR, error.problems, "the lake was not opened") from None
     own = LakeTarget(
         settings.database_url,
         parse_location(settings.lake_url).url,

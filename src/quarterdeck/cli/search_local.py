@@ -67,10 +67,13 @@ class LocalSearch:
         """As a coordinator of this machine would be set up for it."""
         if not any(source.startswith("s3://") for source in self._document["sources"]):
             return None
-        from quarterdeck.config.load import load_coordinator  # noqa: PLC0415 - see above
+        from quarterdeck.config import InvalidSettingsError, load_coordinator  # noqa: PLC0415 - see above
         from quarterdeck.stores.objects import S3Options  # noqa: PLC0415
 
-        return S3Options(**load_coordinator(None, {}).s3.options())
+        try:
+            return S3Options(**load_coordinator(None, {}).s3.options())
+        except InvalidSettingsError as error:
+            raise InvalidSettingsError("coordinator", error.problems, "the bucket was not asked") from None
 
 
 def _done(search: "RunningSearch", failure: QuarterdeckError | None) -> Done:

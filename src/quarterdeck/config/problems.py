@@ -29,17 +29,18 @@ class Problem:
 class InvalidSettingsError(QuarterdeckError):
     """Everything that is wrong; `problems` has it one by one, for who wants to print a list."""
 
-    def __init__(self, process: str, problems: Sequence[Problem]) -> None:
+    def __init__(self, process: str, problems: Sequence[Problem], undone: str | None = None) -> None:
+        """`undone` is what was not done for it, when nobody wanted to start the process."""
         several = len(problems) > 1
         told = (f"({number}) {problem}" if several else str(problem) for number, problem in enumerate(problems, 1))
         super().__init__(
             ErrorCode.INVALID_ARGUMENT,
-            f"the {process} was not started, because its settings are wrong",
+            f"{undone or f'the {process} was not started'}, because its settings are wrong",
             ", ".join(told),
-            "mend them and start again; docs/configuration.md tells what each setting means",
+            f"mend them and {'try' if undone else 'start'} again; docs/configuration.md tells what each setting means",
         )
         self.problems: Final = tuple(problems)
-        self.args = (process, self.problems)  # from which copy and pickle make it anew
+        self.args = (process, self.problems, undone)  # from which copy and pickle make it anew
 
 
 def hint(name: str, names: Iterable[str]) -> str:
