@@ -44,17 +44,22 @@ def main() -> int:
             handed.seek(0)
             settings = handed.read()
     if given.mode == "compiling":  # until somebody says that it may go on
-        (data_dir / "compiling.json").write_text(json.dumps({"pid": os.getpid()}))
+        _say(data_dir / "compiling.json", {"pid": os.getpid()})
         while not (data_dir / "go on").exists():
             select.select([given.lifeline], [], [], 0.01)
     if given.mode != "silent":
-        part = data_dir / "part"
         told = {"pid": os.getpid(), "http": "http://127.0.0.1:1", "arguments": sys.argv[1:], "settings": settings}
-        part.write_text(json.dumps(told))
-        part.replace(data_dir / "addresses.json")
+        _say(data_dir / "addresses.json", told)
     select.select([given.lifeline], [], [])
     (data_dir / "cut loose").touch()
     return 0
+
+
+def _say(file: Path, what: object) -> None:
+    """All of it at once: somebody looks for the file meanwhile."""
+    part = file.with_suffix(".part")
+    part.write_text(json.dumps(what))
+    part.replace(file)
 
 
 sys.exit(main())

@@ -17,6 +17,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from quarterdeck.cli.main import app
+from quarterdeck.cli.short_numbers import shown_size
 from quarterdeck.metrics.catalog import Catalog
 from quarterdeck.metrics.model import Segment
 from quarterdeck.stores.database.inline import InlineDatabase
@@ -60,7 +61,9 @@ def test_a_file_is_imported_once_and_both_times_it_is_said_what_was_done_and_whe
     lake = elsewhere / "quarterdeck-data" / "lake"
     result = imported("a.om")
     assert result.exit_code == 0
-    assert result.stdout == f"a.om: 3 samples of 2 series in 1 segment, 0.0 MiB, {TIMES}\nlake: {lake}\n"
+    (segment,) = segments_in(lake)
+    size = shown_size(segment.object.size_bytes)
+    assert result.stdout == f"a.om: 3 samples of 2 series in 1 segment, {size}, {TIMES}\nlake: {lake}\n"
     assert result.stderr.splitlines() == [
         f"no crew answers at {NOBODY} (connection refused); the one that is started with {lake} will have it",
         f"importing into {lake}",
@@ -80,7 +83,7 @@ def test_importing_again_replaces_and_the_list_has_it_once(elsewhere: Path) -> N
     Path(segment.object.url).unlink()
     again = imported("a.om", "--again")
     assert again.exit_code == 0
-    assert again.stdout.startswith("a.om: 3 samples of 2 series in 1 segment, 0.0 MiB, from ")
+    assert again.stdout.startswith("a.om: 3 samples of 2 series in 1 segment, ")
     (segment,) = segments_in(elsewhere / "quarterdeck-data" / "lake")
     assert Path(segment.object.url).is_file()
     listed = imported("--list")
@@ -111,7 +114,9 @@ def test_without_a_crew_nothing_is_written_to_a_folder_that_none_has_used(
     result = imported("a.om", *more)
     assert (result.exit_code, result.stdout) == (69, "")
     why = "no crew was to be asked" if "--offline" in more else f"no crew answers at {NOBODY} (connection refused)"
-    assert f"nothing was imported: {why}, and {elsewhere}/quarterdeck-data is not the folder of a crew" in result.stderr
+    assert (
+        f"the lake was not opened: {why}, and {elsewhere}/quarterdeck-data is not the folder of a crew" in result.stderr
+    )
     assert "start one with `quarterdeck up`" in result.stderr
     assert "--data-dir" in result.stderr
     assert not (elsewhere / "quarterdeck-data").exists()

@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from quarterdeck.cli.documents import CrewReport, QueryReport, WorkerReport
+from quarterdeck.cli.short_numbers import shown_size
 from quarterdeck.cli.telling import counted
 from quarterdeck.telemetry.masking import printable
 
@@ -28,7 +29,6 @@ _QUERY_ID_SHOWN = 8
 _DEFAULT_TENANT = "default"
 _MOST_OF_REASON = 400
 """Characters; `/v1/queries` tells more."""
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def crew_screen(
@@ -154,17 +154,3 @@ def shown_age(age_s: float) -> str:
 def _in_order(name: str) -> list[tuple[int, str]]:
     """A key by which worker-2 comes before worker-10."""
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
-
-
-def shown_size(size_bytes: float) -> str:
-    """In the unit that keeps it short.
-
-    >>> shown_size(0), shown_size(1023), shown_size(1536), shown_size(20 * 1024**3)
-    ('0 B', '1023 B', '1.5 KiB', '20.0 GiB')
-    """
-    unit = _UNITS[0]
-    for unit in _UNITS:
-        if size_bytes < 1024 or unit == _UNITS[-1]:
-            break
-        size_bytes /= 1024
-    return f"{size_bytes:.0f} {unit}" if unit == _UNITS[0] else f"{size_bytes:.1f} {unit}"

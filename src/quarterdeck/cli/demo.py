@@ -23,12 +23,12 @@ from rich.table import Table
 from quarterdeck.cli.child import ChildFailedError
 from quarterdeck.cli.client import Access, Client
 from quarterdeck.cli.crew_plan import COORDINATOR
-from quarterdeck.cli.crew_table import shown_size
 from quarterdeck.cli.demo_question import FILES, SQL, Alone, Rows, merged, write_files
 from quarterdeck.cli.demo_screen import DemoScreen
 from quarterdeck.cli.demo_story import Aftermath, Kill
 from quarterdeck.cli.documents import CrewReport, Look, QueryReport, ask_query
 from quarterdeck.cli.scan_stream import ScanStream
+from quarterdeck.cli.short_numbers import shown_size
 from quarterdeck.cli.stop_requests import StopRequests
 from quarterdeck.cli.supervisor import Supervisor
 from quarterdeck.cli.telling import counted

@@ -9,12 +9,12 @@ from rich.table import Table
 from rich.text import Text
 
 from quarterdeck.cli.client import Access, Client
-from quarterdeck.cli.crew_table import shown_size
 from quarterdeck.cli.explain_report import PHASES, Analysis, read_analysis
 from quarterdeck.cli.explain_timeline import timeline
 from quarterdeck.cli.query import print_notes
 from quarterdeck.cli.query_request import Question, ask, read
 from quarterdeck.cli.query_times import TimeOptions, now_s, resolve_times
+from quarterdeck.cli.short_numbers import shown_size
 from quarterdeck.cli.stdout_console import StdoutConsole
 from quarterdeck.cli.telling import counted, printable, reader_gone
 

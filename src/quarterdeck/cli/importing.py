@@ -18,6 +18,7 @@ from quarterdeck.cli.import_inputs import Input, check_names, inputs_of, opened
 from quarterdeck.cli.lake_target import LakeTarget, TargetOrder, find_target
 from quarterdeck.cli.options import MetricsFormat, TimestampUnit
 from quarterdeck.cli.query_times import now_s, parse_time_s
+from quarterdeck.cli.short_numbers import shown_size
 from quarterdeck.cli.shown_times import shown_span
 from quarterdeck.cli.telling import counted, printable, tell
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
@@ -31,7 +32,6 @@ from quarterdeck.metrics.importing.parquet import ParquetReader
 from quarterdeck.metrics.importing.prometheus_text import PrometheusTextReader
 from quarterdeck.metrics.promql.labels import METRIC_NAME
 from quarterdeck.stores.database.opening import open_database, place_of
-from quarterdeck.stores.limits import MIB
 
 _MS: Final = 1000
 
@@ -182,7 +182,7 @@ def _told(name: str, imported: importer.Imported) -> str:
         samples = counted(record.sample_count, "sample")
         return f"{name}: was imported before, with {samples}{_times(record)}; nothing to do"
     segments = counted(imported.segments, "segment")
-    told = f"{name}: {_counts(record)} in {segments}, {imported.size_bytes / MIB:,.1f} MiB{_times(record)}"
+    told = f"{name}: {_counts(record)} in {segments}, {shown_size(imported.size_bytes)}{_times(record)}"
     if imported.duplicates:
         same = counted(imported.duplicates, "sample")
         told += f"; {same} left out for a later one of the same series and time"

@@ -212,7 +212,7 @@ def _insist_on_place(settings: CoordinatorSettings, why: str) -> None:
         return
     raise QuarterdeckError(
         ErrorCode.UNAVAILABLE,
-        "nothing was imported",
+        "the lake was not opened",
         f"{why}, and {folder} is not the folder of a crew",
         "start one with `quarterdeck up`, say with --url where it is, or name its folder with --data-dir",
     )
@@ -224,7 +224,7 @@ def _insist_on_place(settings: CoordinatorSettings, why: str) -> None:
 def _stranger(client: Client) -> QuarterdeckError:
     return QuarterdeckError(
         ErrorCode.PERMISSION_DENIED,
-        "nothing was imported",
+        "the lake was not opened",
         f"who answers at {client.url} is not known to be a crew of yours, and would be told where to write",
         "name the crew's token with --token-file, or its folder with --data-dir",
     )
@@ -236,7 +236,7 @@ def _elsewhere(client: Client, crew: _CrewLake) -> QuarterdeckError:
     )
     return QuarterdeckError(
         ErrorCode.UNAVAILABLE,
-        "nothing was imported",
+        "the lake was not opened",
         f"the crew at {client.url} has {places} on the disk of {crew.machine}, which is not seen from here",
         "run the command there, or give the crew a lake that both can reach: lake_url and database_url",
     )
@@ -245,7 +245,7 @@ def _elsewhere(client: Client, crew: _CrewLake) -> QuarterdeckError:
 def _differs(client: Client, part: _Part, own: str) -> QuarterdeckError:
     return QuarterdeckError(
         ErrorCode.INVALID_ARGUMENT,
-        "nothing was imported",
+        "the lake was not opened",
         f"the crew at {client.url} has {part.what} at {part.place}, and {part.setting} is {own} here: the crew would "
         "not find it",
         f"leave {part.setting} out of --set, --config and the environment, name the crew that reads there with --url, "
@@ -256,7 +256,7 @@ def _differs(client: Client, part: _Part, own: str) -> QuarterdeckError:
 def _needs_database(client: Client, part: _Part) -> QuarterdeckError:
     return QuarterdeckError(
         ErrorCode.INVALID_ARGUMENT,
-        "nothing was imported",
+        "the lake was not opened",
         f"the crew at {client.url} has its catalog at {part.place}, and does not tell the password",
         "name it with user and password: as database_url in the file of --config, or in the environment as "
         "QUARTERDECK_COORDINATOR_DATABASE_URL",

@@ -1,10 +1,11 @@
-"""Numbers with the prefixes of SI, as short as an axis or a legend wants them."""
+"""Numbers with the prefixes of SI, as short as an axis or a legend wants them; sizes of files and memory."""
 
 import math
 from decimal import Decimal
 from typing import Final
 
 _PREFIXES: Final = {-12: "p", -9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P", 18: "E"}
+_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def short_number(value: float, digits: int = 4) -> str:
@@ -64,3 +65,17 @@ def short_bytes(size_bytes: float) -> str:
     number = short_number(size_bytes, 3)
     prefix = number[-1] if number[-1].isalpha() else ""
     return f"{number.removesuffix(prefix)} {prefix}B"
+
+
+def shown_size(size_bytes: float) -> str:
+    """In the unit that keeps it short.
+
+    >>> shown_size(0), shown_size(1023), shown_size(1536), shown_size(20 * 1024**3)
+    ('0 B', '1023 B', '1.5 KiB', '20.0 GiB')
+    """
+    unit = _UNITS[0]
+    for unit in _UNITS:
+        if size_bytes < 1024 or unit == _UNITS[-1]:
+            break
+        size_bytes /= 1024
+    return f"{size_bytes:.0f} {unit}" if unit == _UNITS[0] else f"{size_bytes:.1f} {unit}"

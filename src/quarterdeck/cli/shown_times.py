@@ -22,7 +22,10 @@ def shown_time(time_ms: int) -> str:
 def shown_span(first_ms: int | None, last_ms: int | None) -> str:
     """From the first sample to the last; empty where there is none.
 
-    >>> shown_span(0, 60_000)
-    'from 1970-01-01T00:00:00Z to 1970-01-01T00:01:00Z'
+    >>> shown_span(0, 60_000), shown_span(0, 0)
+    ('from 1970-01-01T00:00:00Z to 1970-01-01T00:01:00Z', 'at 1970-01-01T00:00:00Z')
     """
-    return "" if first_ms is None or last_ms is None else f"from {shown_time(first_ms)} to {shown_time(last_ms)}"
+    if first_ms is None or last_ms is None:
+        return ""
+    first, last = shown_time(first_ms), shown_time(last_ms)
+    return f"at {first}" if first == last else f"from {first} to {last}"
