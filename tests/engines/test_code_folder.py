@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import quarterdeck
 from quarterdeck.engines import code_folder
 from quarterdeck.engines.code_folder import (
     CodeFolder,
@@ -273,6 +274,21 @@ def test_with_a_data_folder_there_is_a_place_in_it_before_that_among_temporary_f
     assert paths() == [beside, Path("/xdg/quarterdeck") / part_for(SOURCE), crew, last]
     code_folder.share_code_in(Path("/data/worker-1"))
     assert crew in paths(), "the processes of a crew share that of the crew"
+
+
+def test_a_process_that_starts_later_within_the_folder_of_a_crew_shares_its_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def place() -> Path:
+        monkeypatch.setenv(code_folder.CODE_VARIABLE, "")
+        monkeypatch.delenv(code_folder.CODE_VARIABLE)
+        code_folder.share_code_in(tmp_path / "one-more")
+        return Path(os.environ[code_folder.CODE_VARIABLE])
+
+    (tmp_path / "code").mkdir()
+    assert place() == tmp_path / "one-more" / "code", "a folder of that name may be anybody's"
+    (tmp_path / "code" / part_for(Path(quarterdeck.__file__))).mkdir()
+    assert place() == tmp_path / "code"
 
 
 def test_code_that_is_kept_ahead_in_a_data_folder_is_kept_nowhere_else(

@@ -34,6 +34,8 @@ _CREW_MODE: Final = 0o755
 """Of the crew's place: root may have compiled there for whoever runs the crew."""
 CODE_VARIABLE: Final = "QUARTERDECK_CODE_DIR"
 """Names the crew's own place for compiled code, for a process and for those that it starts."""
+_PACKAGE: Final = Path(__file__).parents[1] / "__init__.py"
+"""Where all has been compiled, its place has a part for this one."""
 _TOLD: Final[set[tuple[Path, str]]] = set()
 _WRITTEN: Final[set[Path]] = set()
 _ONLY: Final[list[Path]] = []
@@ -173,8 +175,10 @@ def code_folders(source: Path) -> Iterator[CodeFolder]:
 
 def share_code_in(data_dir: Path) -> None:
     """Makes a part of a data folder the crew's place, for this process and those that it starts; one that was named
-    before stays."""
-    os.environ.setdefault(CODE_VARIABLE, str(code_dir(data_dir)))
+    before stays. A folder within that of a crew, as a worker has that joins later, shares the crew's."""
+    crew = code_dir(data_dir.absolute().parent)
+    is_there = (crew / part_for(_PACKAGE)).is_dir()
+    os.environ.setdefault(CODE_VARIABLE, str(crew if is_there else code_dir(data_dir)))
 
 
 def code_dir(data_dir: Path) -> Path:
