@@ -98,13 +98,18 @@ def main() -> int:
         folder = Path(name)
         crew = Crew(folder)
         lakes: list[Lake] = []
-        for make in (sql_lake.of_one_kind, sql_lake.of_several_kinds, sql_lake.of_folders):
+        for make in (
+            sql_lake.of_one_kind,
+            sql_lake.of_several_kinds,
+            sql_lake.of_folders,
+            sql_lake.of_other_orders,
+        ):
             (folder / make.__name__).mkdir()
             lakes.append(make(folder / make.__name__))
         names = [[column.name for column in lake.columns] for lake in lakes]
         questions = [WildQuestions(arguments.seed + place, names[place]) for place in range(len(lakes))]
         for number in range(arguments.count):
-            lake, groups = lakes[(0, 0, 0, 1, 2)[number % 5]], (2, 3, 6)[number % 3]
+            lake, groups = lakes[(0, 0, 0, 0, 1, 2, 3)[number % 7]], (2, 3, 6)[number % 3]
             question = questions[lakes.index(lake)].next()
             verdict = judged(crew, lake, question, groups if lake is not lakes[1] else 2)
             found[verdict.way] += 1

@@ -33,6 +33,12 @@ def of_several_kinds(folder: Path) -> Lake:
     return Lake([_file(folder / f"m{place}.parquet", place, star) for place, star in enumerate(stars)])
 
 
+def of_other_orders(folder: Path) -> Lake:
+    """Of one kind, but that columns stand elsewhere in the second half."""
+    stars = ["*"] * 3 + ["* EXCLUDE (a), a"] * 3
+    return Lake([_file(folder / f"o{place}.parquet", place, star) for place, star in enumerate(stars)])
+
+
 def of_folders(folder: Path) -> Lake:
     """With the columns `day` and `ut`, which the files have too."""
     paths = [folder / f"day={day}" / f"ut={place % 2}" / f"{place}.parquet" for place, day in enumerate(DAYS)]

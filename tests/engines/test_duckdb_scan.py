@@ -64,6 +64,8 @@ def test_the_column_filename_has_the_names_and_a_star_has_it_only_when_asked_for
     assert rows_of(scanner, by_all, *files) == [("s3://lake/a.parquet", 1), ("s3://lake/b.parquet", 1)]
     both = "SELECT f.*, r.* FROM files f, range(1) r(filename)"
     assert rows_of(scanner, both, files[0]) == [(1, 0)]
+    of_another = "WITH files AS (SELECT v + 1 AS v, filename FROM files) SELECT * FROM files"
+    assert rows_of(scanner, of_another, files[0]) == [(2, "s3://lake/a.parquet")]
     assert rows_of(scanner, "SELECT * FROM files LIMIT 1", *files, with_filename=True) == [(1, "s3://lake/a.parquet")]
 
 

@@ -47,6 +47,7 @@ PLAIN: Final = (
 )
 OF_NUMBERS: Final = (
     *("sum({})", "avg({})", "sum(DISTINCT {})", "avg(DISTINCT {})", "product(({}) % 3)", "bit_xor({})", "bit_or({})"),
+    *("a.sum()", "g.max()", "sum(g.abs())"),
     *("count_if(({}) > 2)", "bool_and(({}) > 2)", "stddev(g)", "var_pop(a)", "regr_count({}, a)", "regr_avgx({}, a)"),
 )
 UNDIVIDED: Final = (
@@ -169,7 +170,7 @@ class WildQuestions:
         return self._one(
             [
                 *(["files"] * 20),
-                *("files f", "files st", "main.files", "files AS f(a, g)"),
+                *("files f", "files st", "main.files", "files AS f(a, g)", "files f(g, s, a)", "(FROM files) q(g, a)"),
                 f"({self._inner()}) q",
                 f"({self._inner()})",
                 "files, range(2) r(z)",
@@ -258,6 +259,7 @@ class WildQuestions:
                     "'c'",
                 ),
                 *("md5(s)", "strftime(ts, '%H')", "files.g", "files.st.p", "e::DOUBLE", "bo::INT", "(g, ut)"),
+                self._one(["g.abs()", "s.upper()", "files.a.abs()", "st.p.abs()", "k.abs()"]),
                 self._one(["7", *ALIASES]),
             ]
         )

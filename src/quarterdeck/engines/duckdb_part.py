@@ -14,6 +14,7 @@ from quarterdeck.engines.duckdb_tree import text_of
 from quarterdeck.engines.part_words import PartWords
 from quarterdeck.engines.result_shape import insist_names
 from quarterdeck.engines.sql_plan import PartChecks
+from quarterdeck.engines.sql_relations import FILES
 from quarterdeck.engines.sql_stars import hide_column
 from quarterdeck.engines.sql_tree import folded
 
@@ -38,8 +39,9 @@ def checked_part(
     whole = bound(connection, checks.whole_sql, hides_filename=hides_filename)
     answer = tuple(zip(whole.columns, map(str, whole.types), strict=True))
     scope = bound(connection, checks.scope_sql, hides_filename=False)
-    columns = list(zip(scope.columns, map(str, scope.types), strict=True))
-    _insist_results(checks, {folded(name) for name, _ in columns})
+    _insist_results(checks, set(map(folded, scope.columns)))
+    files = connection.view(FILES)  # not the scope: who renames columns by their place hides which ones they were
+    columns = list(zip(files.columns, map(str, files.types), strict=True))
     if checks.names is not None:  # where they stand in their files does not count
         columns = sorted(column for column in columns if folded(column[0]) in checks.names)
     probes = () if checks.probe_sql is None else bound(connection, checks.probe_sql, hides_filename=False).types

@@ -6,7 +6,7 @@ import duckdb
 
 from quarterdeck.engines.duckdb_select import one_select
 from quarterdeck.engines.duckdb_tree import UnwritableError, text_of
-from quarterdeck.engines.sql_advice import renamed_files, rows_needed
+from quarterdeck.engines.sql_advice import has_own_files, renamed_files, rows_needed
 from quarterdeck.engines.sql_plan import MergeOrder, PartChecks, Plan
 from quarterdeck.engines.sql_split import split
 from quarterdeck.engines.sql_tree import Node
@@ -19,12 +19,14 @@ _ADVICE_MAX: Final = 1_000
 def plan_of(connection: duckdb.DuckDBPyConnection, sql: str) -> Plan:
     """Raises `QuarterdeckError` for what is not one SELECT that reads, `duckdb.Error` for what is no SQL."""
     query = one_select(connection, sql).query
-    found = split(query)
     try:
+        found = split(query)
         return _worded(connection, sql, query, found)
     except UnwritableError:
         why = "DuckDB would write a part of it in other words than it reads"
         return Plan(Way.TOGETHER, sql, why, advice=_advice(connection, query))
+    except RecursionError:
+        return Plan(Way.TOGETHER, sql, "its expressions are nested too deep to be divided")
 
 
 def _worded(connection: duckdb.DuckDBPyConnection, sql: str, query: Node, found: Split) -> Plan:
@@ -47,6 +49,8 @@ def _worded(connection: duckdb.DuckDBPyConnection, sql: str, query: Node, found:
 
 
 def _advice(connection: duckdb.DuckDBPyConnection, query: Node) -> tuple[str, str] | None:
+    if has_own_files(query):
+        return None
     try:
         advice = (
             text_of(connection, rows_needed(query)),

@@ -54,7 +54,7 @@ def kept_files(connection: duckdb.DuckDBPyConnection, asked: PruneQuestion) -> l
     try:
         texts = [text_of(connection, single_select(each)) for each in conditions]
         return _holding(connection, asked, owner, [text.removeprefix("SELECT ") for text in texts])
-    except (duckdb.Error, UnwritableError):
+    except (duckdb.Error, UnwritableError, RecursionError):
         return None
 
 

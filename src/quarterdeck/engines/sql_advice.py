@@ -2,12 +2,13 @@
 
 import copy
 
+from quarterdeck.engines.sql_calls import with_plain_calls
 from quarterdeck.engines.sql_looks import (
     FILENAME,
     is_plain_table,
     names_files,
     names_in,
-    names_read,
+    names_mentioned,
     only_name,
     only_table,
 )
@@ -16,8 +17,14 @@ from quarterdeck.engines.sql_relations import FILES, is_of_the_run, is_volatile
 from quarterdeck.engines.sql_tree import Node, folded, nodes_in
 
 
+def has_own_files(query: Node) -> bool:
+    """Whether it calls something else `files` in places: then that name does not always stand for the files."""
+    return any(folded(entry["key"]) == FILES for node in nodes_in(query) for entry in _ctes(node))
+
+
 def rows_needed(query: Node) -> Node:
     """Rather too many columns and rows than too few."""
+    query = with_plain_calls(query)
     columns = [column_of(name) for name in _columns(query)]
     if not columns:
         columns = [star_of(()), *([column_of(FILENAME)] if FILENAME in names_in(query) else [])]
@@ -39,9 +46,13 @@ def renamed_files(query: Node, name: str) -> Node:
     return made
 
 
+def _ctes(node: Node) -> list[Node]:
+    return node["cte_map"]["map"] if "cte_map" in node else []
+
+
 def _columns(query: Node) -> list[str]:
     """The columns of the files that it names; none where a name may be something else."""
-    if query["type"] != "SELECT_NODE" or names_read(query) is None:
+    if query["type"] != "SELECT_NODE" or not is_plain_table(query) or names_mentioned(query) is None:
         return []
     nodes = list(nodes_in(query))
     if any(node.get("class") in ("SUBQUERY", "LAMBDA") or is_of_the_run(node) for node in nodes):

@@ -93,6 +93,8 @@ AGGREGATES: Final = frozenset(_MERGES) | _OTHERS
 _AVERAGED_AS: Final = {
     **dict.fromkeys(("TINYINT", "UTINYINT", "USMALLINT", "UINTEGER"), "BIGINT"),
     "UBIGINT": "HUGEINT",
+    "BIGNUM": "DOUBLE",
+    "VARIANT": "BIGINT",
     '"NULL"': "BIGINT",
     **dict.fromkeys(("UHUGEINT", "FLOAT"), "DOUBLE"),
     **dict.fromkeys(("DATE", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), "TIMESTAMP"),

@@ -4,7 +4,7 @@ import copy
 from typing import Any, Final, cast
 
 from quarterdeck.engines.sql_aggregates import Merge, is_aggregate, merge_of
-from quarterdeck.engines.sql_looks import form_of, insist_liftable, is_all, names_read, only_table, ordinal
+from quarterdeck.engines.sql_looks import form_of, insist_liftable, is_all, names_mentioned, only_table, ordinal
 from quarterdeck.engines.sql_made import bare, column_of, constant_of, named, scope_of, select_of, table_of
 from quarterdeck.engines.sql_modifiers import Modifiers
 from quarterdeck.engines.sql_names import Names
@@ -76,7 +76,7 @@ class Groups:
             outer=outer,
             scope=scope_of(query),
             probes=bare(query, self._probes) if self._probes else None,
-            names=names_read(query),
+            names=names_mentioned(query),
             not_columns=frozenset(self._names.used),
         )
 
@@ -154,7 +154,7 @@ class Groups:
         function = folded(call["function_name"])
         merge = merge_of(call)
         if merge is None:
-            raise TogetherError(f"{function} of parts does not make {function} of the whole")
+            raise TogetherError(_why_not(call, function))
         arguments = [each["expression"] for each in call["arguments"]]
         below = [*arguments, call["filter"]]
         why = gathering_expression(below)
@@ -188,3 +188,12 @@ class Groups:
     def _form(self, expression: Node) -> str:
         """The same for expressions that mean the same column or value, however they are written."""
         return form_of(expression, self._table)
+
+
+def _why_not(call: Node, function: str) -> str:
+    """Why an aggregate is not merged."""
+    if call["order_bys"]["orders"]:
+        return f"its {function} depends on the order of rows"
+    if len(call["arguments"]) > 1 and merge_of({**call, "arguments": call["arguments"][:1]}) is not None:
+        return f"its {function} has {len(call['arguments'])} arguments"
+    return f"{function} of parts does not make {function} of the whole"

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final, cast
 
-from quarterdeck.engines.sql_relations import FILES, TABLES, TogetherError, expressions_in, own_expressions
+from quarterdeck.engines.sql_relations import FILES, TABLES, TogetherError, expressions_in
 from quarterdeck.engines.sql_tree import Node, folded, nodes_in
 
 FILENAME: Final = "filename"
@@ -61,28 +61,19 @@ def names_in(tree: object) -> frozenset[str]:
     return frozenset(folded(name) for node in references for name in node["column_names"])
 
 
-def names_read(query: Node) -> frozenset[str] | None:
-    """Of the columns that a query over `files` may read; None is all of them."""
-    if not is_plain_table(query):
-        return None
-    expressions = own_expressions(query)
-    names, table = names_in(expressions), only_table(query)
-    for node in nodes_in(expressions):
-        if node.get("class") in ("STAR", "POSITIONAL_REFERENCE") or only_name(node) == table:
-            return None
-    return names
-
-
 def names_mentioned(query: Node) -> frozenset[str] | None:
     """Of the columns of `files` that a query may read, with those within it; None is all of them."""
     nodes = list(nodes_in(query))
     tables = {folded(node["alias"] or node.get("table_name") or "") for node in nodes if _is_table(node)}
     values = [node for node in nodes if _is_table(node.get("from_table")) and not _has_columns(node["from_table"])]
     of_values = {id(star) for each in values for star in nodes_in(each["select_list"])}
+    modifiers = [each for node in nodes for each in node.get("modifiers", ())]
+    orders = [order["expression"] for each in modifiers for order in each.get("orders", ())]
+    of_results = {id(order) for order in orders if is_all(order)}
     names = set(names_in(query))
     for node in nodes:
         kind = node.get("class")
-        if kind == "POSITIONAL_REFERENCE" or (kind == "STAR" and id(node) not in of_values):
+        if kind == "POSITIONAL_REFERENCE" or (kind == "STAR" and id(node) not in of_values | of_results):
             return None
         if only_name(node) in tables or (names_files(node) and node["column_name_alias"]):
             return None
@@ -94,7 +85,7 @@ def names_mentioned(query: Node) -> frozenset[str] | None:
 
 
 def _is_table(node: object) -> bool:
-    return isinstance(node, dict) and cast("Node", node).get("type") in TABLES and "class" not in node
+    return isinstance(node, dict) and str(cast("Node", node).get("type")) in TABLES and "class" not in node
 
 
 def _has_columns(table: Node) -> bool:

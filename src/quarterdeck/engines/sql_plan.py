@@ -22,7 +22,7 @@ class PartChecks:
     probe_sql: str | None
     """Gives columns whose types the merge has to know."""
     names: tuple[str, ...] | None
-    """Of columns that it may read, in lower case; None is all of them."""
+    """Of columns of the files that it may read, in lower case; None is all of them, in their order."""
     not_columns: tuple[str, ...]
     """Names that were taken for columns of the result, in lower case."""
     keeps_types: bool = True

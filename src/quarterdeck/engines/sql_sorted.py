@@ -3,7 +3,15 @@ are sorted by."""
 
 import copy
 
-from quarterdeck.engines.sql_looks import form_of, insist_liftable, is_all, names_read, only_name, only_table, ordinal
+from quarterdeck.engines.sql_looks import (
+    form_of,
+    insist_liftable,
+    is_all,
+    names_mentioned,
+    only_name,
+    only_table,
+    ordinal,
+)
 from quarterdeck.engines.sql_made import column_of, constant_of, named, scope_of, select_of, star_of, table_of
 from quarterdeck.engines.sql_modifiers import Modifiers
 from quarterdeck.engines.sql_names import Names
@@ -39,7 +47,7 @@ class Sorted:
             part=part,
             outer=select_of([star], table_of(PARTS), None, merging),
             scope=scope_of(query),
-            names=names_read(query),
+            names=names_mentioned(query),
             not_columns=frozenset({*self._names.used, *hidden}) if self._has_star() else frozenset(self._names.used),
         )
 

@@ -11,6 +11,7 @@ import re
 from typing import Final
 
 from quarterdeck.engines.sql_aggregates import is_aggregate
+from quarterdeck.engines.sql_calls import with_plain_calls
 from quarterdeck.engines.sql_groups import Groups
 from quarterdeck.engines.sql_looks import names_in, names_mentioned
 from quarterdeck.engines.sql_made import select_of, star_of, table_of
@@ -39,17 +40,15 @@ _ALL: Final = select_of([star_of(())], table_of(FILES), None, [])
 def split(query: Node) -> Split:
     """Of the outermost query."""
     try:
-        found = _split(query)
+        found = _split(with_plain_calls(query), query)
         if found.way is not Way.CONSTANT:
             insist_one_run(query if found.part is None else found.part)
     except TogetherError as error:
         return Split(Way.TOGETHER, str(error))
-    except RecursionError:
-        return Split(Way.TOGETHER, "its expressions are nested too deep to be divided")
     return found
 
 
-def _split(query: Node) -> Split:
+def _split(query: Node, as_written: Node) -> Split:
     if query["type"] != "SELECT_NODE":
         if reads_files(query, {}):
             raise TogetherError("it has a UNION, EXCEPT, INTERSECT or RECURSIVE over files")
@@ -78,7 +77,7 @@ def _split(query: Node) -> Split:
         return Sorted(query, modifiers).split()
     if modifiers.limit is None and not modifiers.offset:
         return Split(Way.ROWS, scope=_ALL, names=names_mentioned(query))
-    part = modifiers.pushed_to(query)
+    part = modifiers.pushed_to(as_written)
     return Split(
         Way.FIRST,
         part=part,

@@ -1,16 +1,16 @@
 """What a * stands for, when `files` has a column that nobody should see who does not name it."""
 
 from collections.abc import Iterator
+from typing import cast
 
 from quarterdeck.engines.sql_relations import FILES, expressions_in, own_expressions
-from quarterdeck.engines.sql_tree import Node, folded, nodes_in
+from quarterdeck.engines.sql_tree import Node, folded
 
 
 def hide_column(query: Node, column: str) -> bool:
     """Changes the tree so that no * over `files` has the column; whether there was any."""
-    selects = [node for node in nodes_in(query) if node.get("type") == "SELECT_NODE"]
     found = False
-    for select in selects:
+    for select in _selects_of_files(query):
         tables = list(_tables(select["from_table"]))
         names = {folded(table["alias"] or table["table_name"]) for table in tables if _is_files(table)}
         if not names:
@@ -28,6 +28,23 @@ def hide_column(query: Node, column: str) -> bool:
                 star["exclude_list"] = [*star["exclude_list"], column]
                 found = True
     return found
+
+
+def _selects_of_files(query: Node) -> Iterator[Node]:
+    """Those in which `files` has no other meaning, given by a WITH."""
+    left: list[tuple[object, bool]] = [(query, False)]
+    while left:
+        tree, is_other = left.pop()
+        if isinstance(tree, list):
+            left.extend((each, is_other) for each in cast("list[object]", tree))
+        elif isinstance(tree, dict):
+            node = cast("Node", tree)
+            for entry in node["cte_map"]["map"] if "cte_map" in node else ():
+                left.append((entry["value"], is_other))
+                is_other = is_other or folded(entry["key"]) == FILES
+            if node.get("type") == "SELECT_NODE" and not is_other:
+                yield node
+            left.extend((value, is_other) for part, value in node.items() if part != "cte_map")
 
 
 def _tables(relation: Node) -> Iterator[Node]:

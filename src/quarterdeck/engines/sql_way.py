@@ -59,6 +59,6 @@ class Split:
     """Gives all columns that expressions may name."""
     probes: Node | None = None
     names: frozenset[str] | None = None
-    """Of columns that it may read, in lower case; None is all of them."""
+    """Of columns of the files that it may read, in lower case; None is all of them, in their order."""
     not_columns: frozenset[str] = frozenset()
     """Names that must not be columns of the files, in lower case."""

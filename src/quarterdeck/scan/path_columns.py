@@ -1,9 +1,10 @@
 """The columns that the paths of files have: `date=2026-11-01/part.parquet` gives all rows of the file a date.
 
-They are DuckDB's rules: the names stand before `=` in folders, all files have the same ones, values are unquoted as in
-URLs, and a column has the first of DATE, TIMESTAMP and BIGINT that all its values are written in, else VARCHAR. That is
-decided over all files of a scan, not over those of one work. Where DuckDB takes odd spellings for numbers and dates
-(`epoch`, `-0`, blanks), the column has text here.
+They are DuckDB's rules: the names stand before `=` in folders, all files have the same ones, and a column has the
+first of DATE, TIMESTAMP and BIGINT that all its values are written in, else VARCHAR. That is decided over all files of
+a scan, not over those of one work, and before values are unquoted as in URLs: `10%3A00` is text. `NULL` is no value
+among numbers and dates, and a word in text. Where DuckDB takes odd spellings for numbers and dates (`epoch`, `-0`,
+blanks), the column has text here.
 """
 
 import re
@@ -19,6 +20,7 @@ from quarterdeck.stores.locations import parse_location
 Values = tuple[str | None, ...]
 
 _NOTHING: Final = "__HIVE_DEFAULT_PARTITION__"
+_NULL: Final = "null"
 _PAIR: Final = re.compile(r"([^=?\n\\]+)=([^=?\n\\]*)")
 _DATE: Final = re.compile(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})")
 _TIME: Final = re.compile(r"[ T]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{0,5}[1-9])?")
@@ -30,24 +32,31 @@ def path_columns(urls: Sequence[str]) -> tuple[tuple[PathColumn, ...], list[Valu
     """The columns, and their values for each file; none when not all files have the same ones."""
     pairs = [_pairs(url) for url in urls]
     names = sorted(pairs[0]) if pairs else []
-    if not names or any(sorted(each) != names for each in pairs) or len({folded(name) for name in names}) < len(names):
+    if not names or any(sorted(each) != names for each in pairs):
         return (), [()] * len(urls)
-    values = [tuple(each[name] for name in names) for each in pairs]
-    kinds = [_kind({row[place] for row in values}) for place in range(len(names))]
-    return tuple(PathColumn(name, kind) for name, kind in zip(names, kinds, strict=True)), values
+    first = {folded(name): name for name in reversed(names)}  # of those that differ in capitals only
+    columns = tuple(PathColumn(name, _kind({each[name] for each in pairs})) for name in sorted(first.values()))
+    return columns, [tuple(_value(each[column.name], column.kind) for column in columns) for each in pairs]
 
 
-def _pairs(url: str) -> dict[str, str | None]:
-    found: dict[str, str | None] = {}
+def _pairs(url: str) -> dict[str, str]:
+    """As they are written."""
+    found: dict[str, str] = {}
     for folder in parse_location(url).key.split("/")[:-1]:
         pair = _PAIR.fullmatch(folder)
         if pair is not None:
-            found.setdefault(pair[1], None if pair[2] == _NOTHING else unquote(pair[2]))
+            found.setdefault(pair[1], pair[2])
     return found
 
 
-def _kind(values: set[str | None]) -> str:
-    kinds = {_kind_of(value) for value in values if value is not None}
+def _value(written: str, kind: str) -> str | None:
+    if written == _NOTHING or (kind != "VARCHAR" and folded(written) == _NULL):
+        return None
+    return unquote(written)
+
+
+def _kind(values: set[str]) -> str:
+    kinds = {_kind_of(value) for value in values if value != _NOTHING and folded(value) != _NULL}
     return kinds.pop() if len(kinds) == 1 else "VARCHAR"
 
 
