@@ -480,6 +480,23 @@ def test_folders_that_differ_are_taken_as_duckdb_takes_them(crew: Crew, tmp_path
     check_paths(crew, files, "SELECT * FROM files")
 
 
+@pytest.mark.parametrize("condition", ["day = '2026-01-02'", "day IS NOT NULL", "filename LIKE '%.parquet'", "1 = 1"])
+@pytest.mark.parametrize("what", ["*", "a, day", "day, filename"])
+def test_the_first_rows_of_a_day_are_those_that_duckdb_finds(
+    crew: Crew, lakes: list[Lake], what: str, condition: str
+) -> None:
+    lake = lakes[2]
+    sql = f"SELECT {what} FROM files WHERE {condition} ORDER BY s, b, ts, ut LIMIT 3"
+    names = [ScanFile(file.path, str(file.path), file.values) for file in lake.files]
+    _, got = crew.answer(sql, [names[:3], names[3:]], lake.columns)
+    with duckdb.connect(":memory:") as database:
+        database.execute("SET TimeZone = 'UTC'")
+        paths = [str(file.path) for file in lake.files]
+        database.execute(f"CREATE VIEW files AS FROM read_parquet({paths}, union_by_name = true, filename = true)")
+        wanted = database.sql(sql.replace("*", "* EXCLUDE (filename)"))
+        check_same(got, wanted.to_arrow_table(), sql, is_sorted=True)
+
+
 def check_paths(crew: Crew, files: Sequence[ScanFile], sql: str) -> None:
     columns, values = path_columns([str(file.path) for file in files])
     placed = [ScanFile(file.path, file.name, row) for file, row in zip(files, values, strict=True)]

@@ -79,6 +79,9 @@ class Sandbox:
         self._patterns = [glob.escape(path) for path in paths]
         if file_set.is_lossless:
             connection.execute("SET arrow_lossless_conversion = true")
+        if file_set.path_columns or file_set.with_filename:
+            # DuckDB 2.0.0 breaks when it fetches the columns of the first rows later, and a condition is on file_index
+            connection.execute("SET disabled_optimizers = 'late_materialization'")
         connection.execute("SET allowed_paths = ?", [[*paths, *self._patterns]])
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
