@@ -201,6 +201,17 @@ def test_the_rows_to_merge_have_no_more_columns_and_rows_than_are_needed(crew: C
     assert plan.advice[0] == "SELECT a, b, g, s FROM files WHERE (s = 'x')"
 
 
+def test_a_name_of_a_column_and_of_a_result_is_refused_and_the_table_before_it_helps(
+    crew: Crew, files: Sequence[ScanFile]
+) -> None:
+    groups = [files[:3], files[3:]]
+    with pytest.raises(QuarterdeckError, match=r"as files\.a") as refused:
+        crew.answer("SELECT g AS a, sum(a) AS total FROM files GROUP BY g", groups)
+    assert refused.value.code == "invalid_argument"
+    sql = "SELECT g AS a, sum(files.a) AS total FROM files GROUP BY g"
+    check_same(crew.answer(sql, groups)[1], alone(sql, files), sql, is_sorted=False)
+
+
 def test_columns_that_merge_by_one_name_are_refused(crew: Crew, files: Sequence[ScanFile]) -> None:
     for sql in ("SELECT g AS k, a AS K FROM files ORDER BY ALL", "SELECT max(a) AS m, min(a) AS m FROM files"):
         with pytest.raises(QuarterdeckError, match="more than one of its columns is called"):

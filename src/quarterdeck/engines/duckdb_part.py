@@ -59,5 +59,5 @@ def _insist_results(checks: PartChecks, columns: set[str]) -> None:
                 ErrorCode.INVALID_ARGUMENT,
                 "the SQL was not divided among works",
                 f"{name} is a column of the files and also the name of a column of the result",
-                f"give the result another name than {name}, or write the expression instead of the name",
+                f"give the result another name than {name}, or write the column with its table, as files.{name}",
             )
