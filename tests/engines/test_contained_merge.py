@@ -83,6 +83,8 @@ def test_more_than_memory_and_disk_is_an_error_that_says_so(scanner: DuckDbScann
         ):
             list(rows)
         assert caught.value.code is ErrorCode.RESOURCE_EXHAUSTED
+        assert "scan_merge_memory_bytes and scan_merge_disk_bytes" in caught.value.next_step
+        assert "duckdb_memory_bytes" not in str(caught.value)
     finally:
         merger.close()
 

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.engines.contained import PATIENCE_S, ContainedEngine, ContainedRows
 from quarterdeck.engines.engine_wire import BrokenAnswerError
 from quarterdeck.engines.limits import EngineLimits
@@ -13,6 +14,7 @@ from quarterdeck.engines.merge_question import MergeQuestion, PlanQuestion, Prun
 from quarterdeck.engines.scan_file import PathColumn
 from quarterdeck.engines.sql_plan import MergeOrder, Plan
 from quarterdeck.engines.stop_signal import StopSignal
+from quarterdeck.stores.disk_full import says_full
 
 _ENGINE: Final = "quarterdeck.engines.merge_engine:MergeEngine"
 
@@ -50,11 +52,30 @@ class ContainedMerger(ContainedEngine):
         self, order: MergeOrder, paths: Sequence[Path], folder: Path, stop: StopSignal
     ) -> Generator[ContainedRows]:
         """Gives the rows of the answer to the block."""
-        with self.asked(None, MergeQuestion(order, tuple(paths), folder).encode(), stop) as rows:
-            yield rows
+        try:
+            with self.asked(None, MergeQuestion(order, tuple(paths), folder).encode(), stop) as rows:
+                yield rows
+        except QuarterdeckError as error:
+            if error.code is ErrorCode.RESOURCE_EXHAUSTED:
+                raise _too_large(error) from error
+            raise
 
     def _words(self, question: bytes, stop: StopSignal) -> bytes:
         with self.asked(None, question, stop) as rows:
             for _ in rows:
                 raise rows.broke(BrokenAnswerError("rows, and nobody asked for any"))
             return rows.last or b""
+
+
+def _too_large(error: QuarterdeckError) -> QuarterdeckError:
+    """The engine speaks of workers. A merge has other limits, and another disk."""
+    room = "raise scan_merge_memory_bytes and scan_merge_disk_bytes"
+    if says_full(error.why):
+        room = "free space on the disk of its data folder"
+    return QuarterdeckError(
+        ErrorCode.RESOURCE_EXHAUSTED,
+        "the parts were not merged",
+        f"the merge needs more memory or disk than there is for it: {error.why}",
+        f"ask for fewer groups or rows, or let whoever runs the coordinator {room}",
+        retryable=False,
+    )
