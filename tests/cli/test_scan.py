@@ -179,6 +179,20 @@ def test_parts_may_be_read_more_than_once(script: Script) -> None:
     assert scan(script, "--merge", merge, "--format", "csv").stdout == '"n"\n32\n'
 
 
+def test_a_day_begins_in_a_merge_when_it_begins_on_the_workers(script: Script) -> None:
+    merge = "select date_trunc('day', timestamptz '2026-11-02 02:00:00+00')::varchar d from parts limit 1"
+    command = [sys.executable, "-m", "quarterdeck", "scan", "select 1", "data", "--url", script.url]
+    done = subprocess.run(
+        [*command, "--merge", merge, "--format", "csv"],
+        env={**os.environ, "TZ": "America/New_York"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout == '"d"\n"2026-11-02 00:00:00+00"\n'
+
+
 @pytest.mark.parametrize("merge", ["selec 1", "select 1; select 2", "drop table parts", "copy parts to 'x.csv'"])
 def test_a_merge_that_is_no_select_is_told_before_anything_is_asked(
     script: Script, merge: str, elsewhere: Path

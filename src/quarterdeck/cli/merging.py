@@ -28,6 +28,7 @@ class MergingSink:
         self._schema: Schema | None = None
         self._batches: list[Batch] = []
         self._engine = duckdb.connect(":memory:")
+        self._engine.execute("SET GLOBAL TimeZone = 'UTC'")  # a day begins here when it begins on the workers
         try:
             statements = self._engine.extract_statements(sql)
         except duckdb.Error as error:
