@@ -184,6 +184,10 @@ def test_wild_questions_have_the_answers_that_duckdb_gives_alone_or_none(
         "SELECT g.abs(), count(*) FROM files GROUP BY g HAVING g.abs() > 0 ORDER BY g.abs()",
         "SELECT st.p.abs(), files.g.abs(), a.sum() FROM files GROUP BY st.p, g",
         "SELECT s.upper(), s.upper().lower() FROM files LIMIT 1000",
+        "SELECT 'c' AS k, k || 'd' AS m, count(*) FROM files WHERE false GROUP BY ALL",
+        "SELECT list_transform(l, lambda x: x + 1) AS k, count(*) FROM files GROUP BY ALL",
+        "SELECT 5 AS k, g, count(*) + 5 AS n FROM files WHERE false GROUP BY ALL",
+        "SELECT 5 AS k, g, random() > 2 AS r, count(*) + 5 AS n FROM files GROUP BY ALL",
         "SELECT avg(g::VARCHAR::BIGNUM), avg(g::VARIANT) FROM files",
     ],
 )
@@ -333,6 +337,12 @@ def test_a_long_chain_of_operators_needs_all_files_together(crew: Crew, call: st
         ("SELECT any_value(DISTINCT g) FROM files", "any_value of parts"),
         ("SELECT any_value(g), count(DISTINCT a) FROM files", "any_value beside DISTINCT"),
         ("SELECT any_value(g) FROM files LEFT JOIN range(3) r(z) ON z = g", "any_value of rows of a JOIN"),
+        ("SELECT any_value(g) FROM files WHERE a NOT IN (SELECT 7)", "any_value beside a query within an expression"),
+        ("SELECT (SELECT max(x) FROM range(3) r(x)) AS k, count(*) FROM files GROUP BY ALL", "name what it groups by"),
+        (
+            "SELECT list_transform([1], lambda x: x + 1) AS k, count(*) FROM files GROUP BY ALL",
+            "name what it groups by",
+        ),
         ("SELECT median(a) FROM files", "median of parts"),
         ("SELECT g, string_agg(s, ',') FROM files GROUP BY g", "string_agg of parts"),
         ("SELECT list(a) FROM files", "list of parts"),

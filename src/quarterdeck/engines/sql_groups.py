@@ -17,6 +17,7 @@ from quarterdeck.engines.sql_relations import (
 from quarterdeck.engines.sql_tree import Node, folded, nodes_in
 from quarterdeck.engines.sql_way import MERGED, Aggregate, Split, Way
 
+_COLUMNS: Final = frozenset({"COLUMN_REF", "POSITIONAL_REFERENCE"})
 _UNDIVIDED: Final = frozenset({"SUBQUERY", "LAMBDA", "WINDOW", "STAR", "COLLATE", "POSITIONAL_REFERENCE", "DEFAULT"})
 """What stands above groups and cannot be moved to where only groups are."""
 
@@ -86,11 +87,14 @@ class Groups:
             raise TogetherError("it has any_value beside DISTINCT values, which change what comes first")
         if any(node.get("type") == "JOIN" for node in nodes_in([self._query["from_table"], self._query["cte_map"]])):
             raise TogetherError("it has any_value of rows of a JOIN, which come in no order")
+        if any(node.get("class") == "SUBQUERY" for node in nodes_in(self._query)):  # DuckDB makes joins of them
+            raise TogetherError("it has any_value beside a query within an expression, which changes what comes first")
 
     def _group_expressions(self) -> list[Node]:
         query, names = self._query, self._names
         if query["aggregate_handling"] == "FORCE_AGGREGATES":  # GROUP BY ALL
-            return [item for item in names.items if not any(map(is_aggregate, expressions_in(item)))]
+            items = [item for item in names.items if not any(map(is_aggregate, expressions_in(item)))]
+            return [item for item in items if _names_columns(item)]
         keys: list[Node] = []
         for expression in query["group_expressions"]:
             place = ordinal(expression)
@@ -188,6 +192,24 @@ class Groups:
     def _form(self, expression: Node) -> str:
         """The same for expressions that mean the same column or value, however they are written."""
         return form_of(expression, self._table)
+
+
+def _names_columns(item: Node) -> bool:
+    """GROUP BY ALL passes over values that name no column: with them alone there is one group, even of no rows."""
+    if not any(node.get("class") in _COLUMNS for node in nodes_in(item)):
+        return False
+    left: list[object] = [item]
+    while left:
+        tree = left.pop()
+        if isinstance(tree, list):
+            left.extend(cast("list[object]", tree))
+        elif isinstance(tree, dict):
+            node = cast("Node", tree)
+            if node.get("class") in _COLUMNS:
+                return True
+            if node.get("class") not in ("SUBQUERY", "LAMBDA"):  # names within them may be their own
+                left.extend(node.values())
+    raise TogetherError("its GROUP BY ALL may mean a query or lambda, or not: name what it groups by")
 
 
 def _why_not(call: Node, function: str) -> str:
