@@ -291,7 +291,7 @@ def test_the_merge_that_is_shown_for_what_is_not_divided_gives_the_answer(
     assert plan.advice is not None
     part, merge = plan.advice
     rows: list[Any] = [crew.part(part, group) for group in (files[:3], files[3:])]
-    with duckdb.connect(":memory:") as database:
+    with duckdb.connect(":memory:", config={"threads": 1}) as database:  # several round in several ways
         database.register("parts", _pa.concat_tables(rows))
         got = database.sql(merge).to_arrow_table()
     check_same(got, alone(sql, files), sql, is_sorted="ORDER BY" in sql)
