@@ -170,7 +170,7 @@ class WildQuestions:
         return self._one(
             [
                 *(["files"] * 20),
-                *("files f", "files st", "main.files", "files AS f(a, g)", "files f(g, s, a)", "(FROM files) q(g, a)"),
+                *("files f", "files st", "main.files", "files AS f(a, g)", "files f(g, a)", "(FROM files) q(g, a)"),
                 f"({self._inner()}) q",
                 f"({self._inner()})",
                 "files, range(2) r(z)",
