@@ -307,6 +307,24 @@ def test_logs_are_searched(up: Up, data: SampleData, where: str) -> None:
     assert [json.loads(line) for line in told.splitlines()] == [{"host": "host-0", "count": 5}]
 
 
+def test_a_worker_that_joins_as_up_proposes_compiles_nothing(up: Up) -> None:
+    (proposed,) = (line.strip() for line in up.said.splitlines() if " worker --join " in line)
+    words = shlex.split(proposed[proposed.index("quarterdeck worker") :])
+    log = up.installed.user.work.parent / "one-more.txt"
+    process = up.installed.user.popen(str(up.installed.command), *words[1:], output=log)
+    try:
+        until_s = time.monotonic() + LATER_S
+        while len(json.loads(up.ask("status", "--json"))["crew"]["workers"]) < 3:
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < until_s, log.read_text()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(LATER_S) == 0, log.read_text()
+    finally:
+        process.kill()
+        process.wait()
+    assert "compil" not in log.read_text()
+
+
 def test_a_later_start_compiles_nothing(up: Up) -> None:
     assert up.stop() == 0
     assert up.said.splitlines()[-1] == "stopped"
