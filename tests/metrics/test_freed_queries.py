@@ -25,7 +25,8 @@ from quarterdeck.metrics.promql.kernels.threads import Threads
 from quarterdeck.metrics.promql.kernels.warm import warm
 from quarterdeck.metrics.promql.limits import Limits
 from quarterdeck.metrics.routes import QueryTimedOutError, run_query
-from quarterdeck.metrics.service import MetricsService, QueryOptions, QueryRequest, RunningQuery
+from quarterdeck.metrics.running_query import QueryRequest, RunningQuery
+from quarterdeck.metrics.service import MetricsService, QueryOptions
 from tests.e2e.crew import until
 from tests.e2e.samples import Samples
 from tests.metrics.leaf_worker import LIMITS, leaf_worker

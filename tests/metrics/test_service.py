@@ -24,9 +24,10 @@ from quarterdeck.metrics.promql.exec import binary
 from quarterdeck.metrics.promql.labels import METRIC_NAME
 from quarterdeck.metrics.promql.result import Result, Scalar, Value, Vector, limited
 from quarterdeck.metrics.promql.syntax.ast import Matcher, MatchOp
+from quarterdeck.metrics.running_query import QueryRequest
 from quarterdeck.metrics.segments.label_index import LabelIndex
 from quarterdeck.metrics.series_service import SeriesRequest, SeriesService
-from quarterdeck.metrics.service import MetricsService, QueryOptions, QueryRequest
+from quarterdeck.metrics.service import MetricsService, QueryOptions
 from quarterdeck.metrics.universe import Universe
 from quarterdeck.stores.objects import ObjectRef
 

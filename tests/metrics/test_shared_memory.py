@@ -32,8 +32,9 @@ from quarterdeck.metrics.promql.limits import Memory
 from quarterdeck.metrics.promql.result import Result, Scalar
 from quarterdeck.metrics.promql.syntax.ast import Matcher, MatchOp
 from quarterdeck.metrics.routes import WatchedResponse, run_query
+from quarterdeck.metrics.running_query import QueryRequest, RunningQuery
 from quarterdeck.metrics.series_service import SeriesRequest, SeriesService
-from quarterdeck.metrics.service import MetricsService, QueryOptions, QueryRequest, RunningQuery
+from quarterdeck.metrics.service import MetricsService, QueryOptions
 from quarterdeck.metrics.tasks import LeafTask, SeriesTask
 from tests.e2e.samples import Samples
 from tests.metrics.leaf_worker import leaf_worker

@@ -2,7 +2,7 @@
 
 from quarterdeck.crew.observers.timelines import AttemptStory
 from quarterdeck.metrics.promql.plan.explain import explain, explain_leaf
-from quarterdeck.metrics.service import PlannedWork, RunningQuery
+from quarterdeck.metrics.running_query import PlannedWork, RunningQuery
 
 
 def explain_analyzed(running: RunningQuery, now_s: float) -> dict[str, object]:

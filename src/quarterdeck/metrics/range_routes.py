@@ -28,7 +28,8 @@ from quarterdeck.metrics.routes import (
     tenant_of,
     within,
 )
-from quarterdeck.metrics.service import MetricsService, QueryRequest
+from quarterdeck.metrics.running_query import QueryRequest
+from quarterdeck.metrics.service import MetricsService
 from quarterdeck.metrics.universe import MetricRange, Universe
 
 _METHODS: Final = ("GET", "POST")

@@ -28,8 +28,9 @@ from quarterdeck.metrics.descriptions import described
 from quarterdeck.metrics.explaining import explain_analyzed
 from quarterdeck.metrics.model import DEFAULT_TENANT
 from quarterdeck.metrics.promql.result import Result, limited
+from quarterdeck.metrics.running_query import QueryRequest
 from quarterdeck.metrics.series_service import Found, FoundSeries, SeriesRequest, SeriesService
-from quarterdeck.metrics.service import MetricsService, QueryRequest, cut_off_by
+from quarterdeck.metrics.service import MetricsService, cut_off_by
 from quarterdeck.telemetry.traces import span
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ worker.
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import (
     AbstractAsyncContextManager,
@@ -15,16 +15,14 @@ from contextlib import (
     ExitStack,
     aclosing,
     asynccontextmanager,
-    contextmanager,
     nullcontext,
-    suppress,
 )
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final, TypeVar
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
-from quarterdeck.core.ids import LeafId, QueryId, WorkId
+from quarterdeck.core.ids import LeafId, WorkId
 from quarterdeck.core.workcoord.model import WorkKey, WorkKind, WorkSpec
 from quarterdeck.core.workcoord.policies import LEAF
 from quarterdeck.crew.admission import Admission
@@ -32,19 +30,16 @@ from quarterdeck.crew.artifacts.fetched import FetchedArtifact
 from quarterdeck.crew.artifacts.threads import in_thread
 from quarterdeck.crew.coordinator import CoordinatorDriver
 from quarterdeck.crew.harvest import Harvest, Window
-from quarterdeck.crew.observers.timelines import Timeline, Timelines
+from quarterdeck.crew.observers.timelines import Timelines
 from quarterdeck.crew.ports import Clock
 from quarterdeck.crew.process.clocks import RandomIds
 from quarterdeck.crew.process.memory_budget import FREE_BYTES, MemoryBudget
 from quarterdeck.crew.query_log import AskedQuery, QueryKind, QueryLog
 from quarterdeck.metrics.catalog import Catalog
 from quarterdeck.metrics.memory_share import MemoryShare
-from quarterdeck.metrics.model import DEFAULT_TENANT
-from quarterdeck.metrics.planning import WORK_ROWS, Division, Selection, ShardWork, divide, selections_of
-from quarterdeck.metrics.promql.blocks import Grid, SeriesBlock, VectorBlock
-from quarterdeck.metrics.promql.defects import named_defects
-from quarterdeck.metrics.promql.engine import value_at
-from quarterdeck.metrics.promql.errors import DefectError, LimitExceeded
+from quarterdeck.metrics.planning import WORK_ROWS, Division, Selection, divide, selections_of
+from quarterdeck.metrics.promql.blocks import SeriesBlock
+from quarterdeck.metrics.promql.errors import LimitExceeded
 from quarterdeck.metrics.promql.exec.node import Context
 from quarterdeck.metrics.promql.flow.evalflow import EvalFlow, LeafStream
 from quarterdeck.metrics.promql.flow.leaf import LeafBlock, evaluate_leaf
@@ -54,16 +49,13 @@ from quarterdeck.metrics.promql.memory import MemorySource
 from quarterdeck.metrics.promql.notes import Notes
 from quarterdeck.metrics.promql.plan.pipeline import QueryPlan, plan_query
 from quarterdeck.metrics.promql.plan.rules.check_times import check_range, check_windows
-from quarterdeck.metrics.promql.result import Result, Value
-from quarterdeck.metrics.promql.syntax.types import ValueType
+from quarterdeck.metrics.promql.result import Result
+from quarterdeck.metrics.running_query import PlannedWork, QueryRequest, RunningQuery
 from quarterdeck.metrics.tasks import LeafTask, QueryTimes, WorkLimits, encode_task
 from quarterdeck.metrics.transfer.leaf_blocks import LeafReader
 from quarterdeck.metrics.transfer.refusals import raise_refusal
 from quarterdeck.metrics.universe import Universe
 from quarterdeck.metrics.weight import is_light
-from quarterdeck.telemetry.logs import get_logger
-
-_log = get_logger(__name__)
 
 T = TypeVar("T")
 
@@ -96,166 +88,12 @@ class QueryOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class QueryRequest:
-    """What somebody asks for. A step of 0 makes it an instant query, whose two times are the same."""
-
-    text: str
-    start_ms: int
-    end_ms: int
-    step_ms: int
-    tenant: str = DEFAULT_TENANT
-    """Whose samples are asked for."""
-    lookback_ms: int | None = None
-    partial_allowed: bool = False
-    analyzed: bool = False
-    """Whether it is to be told how the answer came about."""
-
-
-@dataclass(slots=True)
-class Phases:
-    """How long what took, in seconds."""
-
-    queued_s: float = 0.0
-    planning_s: float = 0.0
-    executing_s: float = 0.0
-    """From the first work given out to the last result that is here."""
-    evaluating_s: float = 0.0
-
-
-@dataclass(slots=True)
-class PlannedWork:
-    """One work of one leaf, and what came of it."""
-
-    leaf: int
-    key: WorkKey
-    shard_work: ShardWork
-    artifact: FetchedArtifact | None = None
-    artifact_bytes: int = 0
-    report: Mapping[str, int | float | str] = field(default_factory=dict[str, int | float | str])
-
-
-@dataclass(frozen=True, slots=True)
 class _Weighed:
     """A query that was found light."""
 
     plan: QueryPlan
     universe: Universe
     divisions: tuple[Division, ...]
-
-
-class RunningQuery:
-    """A query whose works are done, or about to be. Made by `MetricsService.opened`."""
-
-    def __init__(self, query_id: QueryId, request: QueryRequest, plan: QueryPlan, began_s: float) -> None:
-        self.query_id: Final = query_id
-        self.request: Final = request
-        self.plan: Final = plan
-        self.began_s: Final = began_s
-        self.phases: Final = Phases()
-        self.universe: Universe = Universe()
-        self.divisions: tuple[Division, ...] = ()
-        self.is_light = False
-        """See `weight`."""
-        self.works: list[PlannedWork] = []
-        self.timeline: Timeline | None = None
-        self.memory: Memory | None = None
-        self.stopped: Final = threading.Event()
-        self.ended: LimitExceeded | None = None
-        """Why the process ended it, if that is so."""
-        self._on_end: Callable[[], object] | None = None
-        self._readers: list[tuple[PlannedWork, LeafReader, Notes]] = []
-        self._flow: EvalFlow | None = None
-
-    @property
-    def unreadable(self) -> list[str]:
-        """The segments that are missing from the answer, each with the reason; empty unless that was allowed."""
-        texts = (str(work.report.get("unreadable", "")) for work in self.works)
-        return sorted({line for text in texts for line in text.splitlines()})
-
-    def prepare(self, flow: EvalFlow, readers: list[tuple[PlannedWork, LeafReader, Notes]], memory: Memory) -> None:
-        """All results are here."""
-        self._flow, self._readers, self.memory = flow, readers, memory
-
-    def result(self) -> Result:
-        """The whole answer. In a thread, once."""
-        with self._logged_defects():
-            return Result(self._value(), *self._notes())
-
-    def blocks(self) -> Iterator[tuple[Grid, VectorBlock]]:
-        """The answer of a range query as it is computed, by rising time. In a thread, once."""
-        with self._logged_defects():
-            yield from self.flow.vectors()
-
-    def notes(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Warnings and infos, when the answer has been read."""
-        with self._logged_defects():
-            return self._notes()
-
-    @contextmanager
-    def _logged_defects(self) -> Generator[None]:
-        """A mistake of ours has a name, and its traceback is in the log."""
-        try:
-            with named_defects(lambda: "the evaluation of what the workers sent"):
-                yield
-        except DefectError:
-            _log.exception("a query met a defect", query_id=self.query_id, query=self.request.text)
-            raise
-
-    def _value(self) -> Value:
-        flow = self.flow
-        if not self.plan.instant:
-            return flow.series()
-        if flow.query.kind is ValueType.MATRIX:
-            return flow.samples()
-        ((_, block),) = list(flow)
-        return value_at(block, self.request.start_ms)
-
-    def _notes(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        for work, reader, notes in self._readers:
-            reader.drain()
-            notes.add(reader.notes)
-            work.report = reader.report
-        self._readers.clear()
-        warnings, infos = self.flow.notes().show(self.request.text)
-        missing = tuple(f"the answer is partial: {line}" for line in self.unreadable)
-        return (*missing, *warnings), infos
-
-    def end(self, error: LimitExceeded) -> None:
-        """Stops it soon, with this error. From any thread."""
-        self.ended = error
-        self.stopped.set()
-        on_end = self._on_end
-        if on_end is not None:
-            on_end()
-
-    @asynccontextmanager
-    async def until_ended(self) -> AsyncGenerator[None]:
-        """The block ends when the query is to end, whatever it waits for: a work, or a client that does not read."""
-        loop, limit = asyncio.get_running_loop(), asyncio.timeout(None)
-
-        def wake() -> None:
-            with suppress(RuntimeError):  # the block is over
-                limit.reschedule(loop.time())
-
-        self._on_end = lambda: loop.call_soon_threadsafe(wake)
-        try:
-            async with limit:
-                yield
-        except TimeoutError:
-            if self.ended is None or not limit.expired():
-                raise  # somebody else's
-            raise self.ended from None
-        finally:
-            self._on_end = None
-
-    def let_go(self) -> None:
-        """Nobody asks any more: what a failure may still lead to, its tracebacks for one, is next to nothing."""
-        self._flow, self._readers = None, []
-
-    @property
-    def flow(self) -> EvalFlow:
-        assert self._flow is not None, "it is evaluated when all results are here"
-        return self._flow
 
 
 class MetricsService:

@@ -35,7 +35,8 @@ from quarterdeck.metrics.routes import (
     read_form,
     tenant_of,
 )
-from quarterdeck.metrics.service import MetricsService, QueryRequest, RunningQuery
+from quarterdeck.metrics.running_query import QueryRequest, RunningQuery
+from quarterdeck.metrics.service import MetricsService
 from quarterdeck.telemetry.traces import span
 
 _PATH = "/metrics/query"
