@@ -82,7 +82,7 @@ def test_the_command_writes_there_with_its_own_keys_and_password(
     (one,) = answer(cloud.coordinator.door, Ask("rain", {"start": 1700000000, "end": 1700000000, "step": 60})).result
     assert one["values"] == [[1700000000, "3"]]
     listed = CliRunner().invoke(app, ["import", "--list", "--url", cloud.coordinator.http])
-    assert "1 sample of 1 series, from 2023-11-14T22:13:20Z to 2023-11-14T22:13:20Z" in listed.stdout
+    assert "1 sample of 1 series, at 2023-11-14T22:13:20Z" in listed.stdout
 
 
 def test_a_segment_that_is_gone_from_the_bucket_is_told_by_its_url(cloud: Cloud, tmp_path: Path) -> None:

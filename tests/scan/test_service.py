@@ -153,16 +153,19 @@ def test_every_plan_is_a_query_of_its_own(lake: Path) -> None:
 # The end
 
 
-def test_a_service_that_is_closed_begins_nothing_not_even_what_was_planned_before(lake: Path) -> None:
-    desk = Desk()
-    plan = desk.plan(str(lake))
-    desk.service.close()
-    for begin in (lambda: desk.plan(str(lake)), lambda: desk.service.harvest(plan)):
+def test_a_service_that_is_closed_begins_nothing_and_goes_on_with_what_was_planned(lake: Path) -> None:
+    async def play() -> None:
+        desk = Desk()
+        plan = await desk.service.plan(ScanRequest("select 1", (str(lake),)), tenant="default")
+        desk.service.close()
         with pytest.raises(QuarterdeckError, match="shutting down") as caught:
-            begin()
+            await desk.service.plan(ScanRequest("select 1", (str(lake),)), tenant="default")
         assert caught.value.code is ErrorCode.UNAVAILABLE
         assert caught.value.retryable
-    assert list(desk.driver.machine.ledger.queries()) == []
+        async with desk.service.harvest(plan):
+            assert [query.query_id for query in desk.driver.machine.ledger.queries()] == [plan.query_id]
+
+    asyncio.run(play())
 
 
 def test_a_harvest_that_is_left_leaves_no_query(lake: Path) -> None:

@@ -106,7 +106,7 @@ class ScanService:
         """Answers that are being sent; their queries may have ended already."""
 
     def close(self) -> None:
-        """No new scans: the process is on its way out."""
+        """No new scans: the process is on its way out. What is being planned goes on."""
         self._closed = True
 
     def allowed_s(self, wanted_s: float | None) -> float:
@@ -153,7 +153,6 @@ class ScanService:
 
     def harvest(self, plan: ScanPlan) -> Harvest[FetchedArtifact]:
         """Begins it. Leaving the harvest cancels what is left."""
-        self._insist_open()  # it may have been closed while files were looked for
         return Harvest(
             self._driver,
             plan.query_id,

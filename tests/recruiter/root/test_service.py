@@ -13,8 +13,9 @@ from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.recruiter.model import Chunk, Order, Recruited
 from quarterdeck.recruiter.ports import WorkerBrokeProtocolError, WorkerNotReachedError
 from quarterdeck.recruiter.root import running as running_module
+from quarterdeck.recruiter.root import service as service_module
 from quarterdeck.recruiter.root import splitting
-from quarterdeck.recruiter.root.planning import SearchRequest
+from quarterdeck.recruiter.root.planning import SearchRequest, plan
 from quarterdeck.recruiter.root.running import Progress, Rows, Status
 from quarterdeck.recruiter.stored_rows import NoRoomError, no_room
 from tests.http.asked import until
@@ -559,6 +560,21 @@ def test_a_service_that_is_closed_takes_no_search(tmp_path: Path) -> None:
         with pytest.raises(QuarterdeckError, match="shutting down") as raised:
             await root.search()
         assert raised.value.code is ErrorCode.UNAVAILABLE
+
+    play(tmp_path, scenario)
+
+
+def test_a_search_that_is_planned_while_the_service_closes_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(root: Root) -> None:
+        async def planned(*given: Any) -> object:
+            root.service.close()
+            return await plan(*given)
+
+        numbers = root.put_numbered(4)
+        monkeypatch.setattr(service_module, "plan", planned)
+        assert (await root.search()).numbers == numbers
 
     play(tmp_path, scenario)
 

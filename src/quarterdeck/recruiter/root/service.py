@@ -101,7 +101,7 @@ class SearchService:
         return bool(self.open_answers or self._ending)
 
     def close(self) -> None:
-        """No new searches: the process is on its way out."""
+        """No new searches: the process is on its way out. What is being planned goes on."""
         self._is_closed = True
 
     async def wait_quiet(self) -> None:
@@ -153,9 +153,10 @@ class SearchService:
         try:
             async with limit:
                 self._insist_open()
+                self._insist_room()
                 asked.begin()
                 planned = await plan(request, self._objects, self._sampling, self._now_us(), border)
-                self._insist_open()  # it may have been closed while files were looked for
+                self._insist_room()  # others may have begun while files were looked for
                 async with self._running(planned, lateness, asked) as running:
                     yield running
         except TimeoutError:
@@ -257,6 +258,8 @@ class SearchService:
                 "this process is shutting down",
                 "ask another one, or this one when it is back",
             )
+
+    def _insist_room(self) -> None:
         if self.history.running >= self._options.at_once:
             raise QuarterdeckError(
                 ErrorCode.RESOURCE_EXHAUSTED,
