@@ -78,7 +78,10 @@ def test_what_was_open_before_is_not_a_leak(tmp_path: Path) -> None:
         assert before.left_behind() == []
 
 
-def test_a_pending_task_of_a_closed_loop_is_named_before_the_collector_finds_it() -> None:
+def test_a_pending_task_of_a_closed_loop_is_named_before_the_collector_finds_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tests.leaks._SOCKET_GRACE_S", 0.0)  # the loop's own stay open meanwhile
     before = Snapshot.take()
     loop = asyncio.new_event_loop()
     task = loop.create_task(asyncio.sleep(3600), name="forgotten")

@@ -90,10 +90,10 @@ def test_more_than_memory_and_disk_is_an_error_that_says_so(scanner: DuckDbScann
 
 
 def test_a_merge_stops_when_it_is_told_to(merger: ContainedMerger, scanner: DuckDbScanner, tmp_path: Path) -> None:
-    slow = "levenshtein(repeat(a::VARCHAR, 300), repeat('b', 2000)) > 0"
+    slow = "levenshtein(repeat(a::VARCHAR, 30), repeat('b', 2000)) > 0"  # a second for 2,048 rows
     plan = merger.plan(f"SELECT a, count(*) FROM files GROUP BY a HAVING {slow}", CancelToken())
     assert plan.merge is not None
-    paths = parts_of(plan, scanner, tmp_path, ["SELECT 10000000 + range AS a FROM range(5000)"])
+    paths = parts_of(plan, scanner, tmp_path, ["SELECT 10000000 + range AS a FROM range(100000)"])
     token, began = CancelToken(), threading.Event()
 
     def stop() -> None:

@@ -379,5 +379,5 @@ BUGS = (
     Bug(
         a_work_is_quarantined_at_the_second_death, ("is innocent and was quarantined after 2",), kinds=("crash", "cut")
     ),
-    Bug(an_acquitted_query_is_not_resumed, ("has not ended",), kinds=("crash", "poison")),
+    Bug(an_acquitted_query_is_not_resumed, ("has not ended",), kinds=("pause", "poison")),
 )
