@@ -36,6 +36,7 @@ CASES = [
     ("long_name == 'äöü'", '  long_name\n==\n  "äöü"'),
     ("vector(time()) + b", "  vector(\n    time()\n  )\n+\n  b"),
     ("(1 + Inf) ^ 12345", "  (1 + +Inf)\n^\n  12345"),
+    ("Inf[12345m:1m]", "Inf[8d13h45m:1m]"),
 ]
 
 

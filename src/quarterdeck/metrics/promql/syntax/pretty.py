@@ -6,7 +6,7 @@ What the printer writes otherwise beside an operator than by itself stays on its
 
 from typing import Final
 
-from quarterdeck.metrics.promql.syntax.ast import Aggregate, Binary, Call, Expr, Paren, Subquery, Unary
+from quarterdeck.metrics.promql.syntax.ast import Aggregate, Binary, Call, Expr, NumberLiteral, Paren, Subquery, Unary
 from quarterdeck.metrics.promql.syntax.printer import (
     is_changed_beside_operator,
     show,
@@ -70,7 +70,7 @@ class _Pretty:
                 return f"{indent}(\n{self.text(expr.expr, level + 1)}\n{indent})"
             case Unary():
                 return f"{indent}{'-' if expr.negative else '+'}{self.text(expr.expr, level).strip(' ')}"
-            case Subquery():
+            case Subquery() if not isinstance(expr.expr, NumberLiteral):  # an infinity loses its sign
                 return self.text(expr.expr, level) + show_window(expr)
             case Binary() if not is_changed_beside_operator(expr):
                 lhs, rhs = self.text(expr.lhs, level + 1), self.text(expr.rhs, level + 1)
