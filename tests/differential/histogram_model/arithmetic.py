@@ -66,9 +66,11 @@ def total(members: list[Histogram], is_mean: bool) -> Outcome:
 
 
 def exact_sum(numbers: list[float], divisor: int = 1) -> float:
-    """The sum, divided, and rounded once."""
+    """The sum, divided, and rounded once. It is a negative zero if all are."""
     if not all(map(math.isfinite, numbers)):
         return sum(numbers) / divisor
+    if all(number == 0 and math.copysign(1.0, number) < 0 for number in numbers):
+        return -0.0
     found = sum(map(Fraction, numbers)) / divisor
     try:
         return float(found)
