@@ -44,6 +44,8 @@ def check(engine: Engine, seed: int, query: Vector) -> None:
     instant = replace(here, times=Times(here.times.end_ms, here.times.end_ms, 1))
     for asking, shards in ((here, [samples]), (here, list(samples.shards(3))), (instant, [samples])):
         expected = modelled(query, asking)
+        if expected is not None and expected.order_counts and len(shards) > 1:
+            continue
         came = asked(engine, shards, str(query), asking)
         found = difference(expected, came)
         if found is not None:

@@ -34,6 +34,8 @@ class Table:
     cells: dict[tuple[Labels, int], Value]
     notes: frozenset[str]
     possible: frozenset[str] = frozenset()
+    order_counts: bool = False
+    """The values are those of the series in the order of their labels, one after the other."""
 
 
 def source(world: World) -> MemorySource:
@@ -98,7 +100,7 @@ def modelled(query: Query, world: World) -> Table | None:
                 cells[_same_labels(row.labels), at_ms] = row.value
     except Refused:
         return None
-    return Table(cells, _notes(notes.certain), _notes(notes.possible))
+    return Table(cells, _notes(notes.certain), _notes(notes.possible), notes.order_counts)
 
 
 def asked(engine: Engine, sources: list[MemorySource], query: str, world: World) -> Table | None:

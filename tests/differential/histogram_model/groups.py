@@ -124,6 +124,10 @@ def _total(op: str, floats: list[float], histograms: list[Histogram], metric: st
         return None
     if floats:
         return exact_sum(floats, len(floats) if op == "avg" else 1)
+    layouts = {(one.schema, one.zero_threshold) for one in histograms if not one.is_custom}
+    schemas, thresholds = {schema for schema, _ in layouts}, {threshold for _, threshold in layouts}
+    # What the first two make of their zero buckets decides how much of a third is within it.
+    notes.order_counts |= len(layouts) > 2 and len(schemas) > 1 and len(thresholds) > 1
     try:
         outcome = total(histograms, op == "avg")
     except IncompatibleError:

@@ -53,6 +53,8 @@ class Notes:
 
     certain: set[str] = field(default_factory=set[str])
     possible: set[str] = field(default_factory=set[str])
+    order_counts: bool = False
+    """A value depends on the order of series, too."""
 
     def warn(self, text: str) -> None:
         """Something is probably wrong."""
