@@ -9,15 +9,15 @@ import sys
 
 import atheris  # pyright: ignore[reportMissingTypeStubs]
 
-with atheris.instrument_imports(include=["quarterdeck.metrics.promql", "quarterdeck.recruiter.language"]):  # pyright: ignore
+with atheris.instrument_imports(include=["quarterdeck.metrics.promql", "quarterdeck.search.language"]):  # pyright: ignore
     from quarterdeck.metrics.promql.errors import ParseError
     from quarterdeck.metrics.promql.plan.rules.check_types import check_types
     from quarterdeck.metrics.promql.syntax.parser import parse
     from quarterdeck.metrics.promql.syntax.printer import show
-    from quarterdeck.recruiter.language.errors import SearchSyntaxError
-    from quarterdeck.recruiter.language.fields import referenced_fields
-    from quarterdeck.recruiter.language.parser import parse_search
-    from quarterdeck.recruiter.language.printer import to_text
+    from quarterdeck.search.language.errors import SearchSyntaxError
+    from quarterdeck.search.language.fields import referenced_fields
+    from quarterdeck.search.language.parser import parse_search
+    from quarterdeck.search.language.printer import to_text
 
 _PROMQL = (
     'sum by (a) (rate(m{b=~"c.*",d!="e"}[5m] offset -1h @ start()))',

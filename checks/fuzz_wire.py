@@ -14,9 +14,9 @@ _READERS = (
     "quarterdeck.crew.artifacts",
     "quarterdeck.metrics.tasks",
     "quarterdeck.metrics.transfer",
-    "quarterdeck.recruiter.chunk_request",
-    "quarterdeck.recruiter.frames",
-    "quarterdeck.recruiter.row_payloads",
+    "quarterdeck.search.chunk_request",
+    "quarterdeck.search.frames",
+    "quarterdeck.search.row_payloads",
     "quarterdeck.recruiter.wire",
     "quarterdeck.scan.model",
 )

@@ -54,12 +54,7 @@ from quarterdeck.metrics.tasks import decode_task as decode_metrics_task
 from quarterdeck.metrics.tasks import encode_task as encode_metrics_task
 from quarterdeck.metrics.transfer.leaf_blocks import LeafReader, LeafWriter
 from quarterdeck.metrics.transfer.series_list import read_series, write_series
-from quarterdeck.recruiter import frames
-from quarterdeck.recruiter.chunk_request import decode_chunk, encode_chunk
-from quarterdeck.recruiter.engine.parts import part_schema
-from quarterdeck.recruiter.engine.plan import plan_search
-from quarterdeck.recruiter.model import Chunk, ChunkReport, FileKind, FileProblem, Piece, Recruited, SearchSpec, Sent
-from quarterdeck.recruiter.row_payloads import DIGEST_BYTES, RowPayloads, RowsError, checked_rows
+from quarterdeck.recruiter.model import Recruited
 from quarterdeck.recruiter.wire import (
     parse_directive,
     parse_given,
@@ -70,6 +65,12 @@ from quarterdeck.recruiter.wire import (
 from quarterdeck.scan.model import ScanTask
 from quarterdeck.scan.model import decode_task as decode_scan_task
 from quarterdeck.scan.model import encode_task as encode_scan_task
+from quarterdeck.search import frames
+from quarterdeck.search.chunk_request import decode_chunk, encode_chunk
+from quarterdeck.search.engine.parts import part_schema
+from quarterdeck.search.engine.plan import plan_search
+from quarterdeck.search.model import Chunk, ChunkReport, FileKind, FileProblem, Piece, SearchSpec, Sent
+from quarterdeck.search.row_payloads import DIGEST_BYTES, RowPayloads, RowsError, checked_rows
 from quarterdeck.stores.objects import ObjectRef
 
 _pa: Any = _pyarrow

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import trustme
 
-from quarterdeck.cli.client import Access, Client
-from quarterdeck.cli.documents import Look, ask_crew, ask_query
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.terminal.client import Access, Client
+from quarterdeck.terminal.documents import Look, ask_crew, ask_query
 from tests.cli.scripted import QUERY_ID, Script, crew, error, query, scripted_coordinator, worker
 from tests.ports import dead_port
 
@@ -120,7 +120,7 @@ def test_whoever_hangs_up_is_not_there() -> None:
 
 
 def test_whoever_does_not_answer_in_time_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quarterdeck.cli.client._ANSWER_S", 0.05)
+    monkeypatch.setattr("quarterdeck.terminal.client._ANSWER_S", 0.05)
     gone = threading.Event()
     with peer(lambda connected: (gone.wait(10), None)[1]) as address:
         assert "did not answer in time" in failure(f"http://{address}").why

@@ -14,11 +14,11 @@ import duckdb
 import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 import pytest
 
-from quarterdeck.cli.demo import EXIT_WRONG, conclude
-from quarterdeck.cli.demo_question import FILES, SQL, Alone, merged, write_files
-from quarterdeck.cli.demo_story import Aftermath, Kill
-from quarterdeck.cli.documents import WorkerReport
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.scan.commands.demo import EXIT_WRONG, conclude
+from quarterdeck.scan.commands.demo_question import FILES, SQL, Alone, merged, write_files
+from quarterdeck.scan.commands.demo_story import Aftermath, Kill
+from quarterdeck.terminal.documents import WorkerReport
 
 arrow: Any = pyarrow
 QUARTERDECK = str(Path(sys.executable).with_name("quarterdeck"))

@@ -64,5 +64,6 @@ def test_a_wrong_step_is_wrong_for_an_instant_query_too() -> None:
 
 
 def test_it_does_not_wait_for_the_compiler() -> None:
-    code = "import sys; from quarterdeck.cli.explain import run; run('m', '1h', '1m'); sys.exit('numba' in sys.modules)"
+    run = "from quarterdeck.metrics.commands.explain import run; run('m', '1h', '1m')"
+    code = f"import sys; {run}; sys.exit('numba' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from quarterdeck.cli.explain_report import AttemptReport
-from quarterdeck.cli.explain_timeline import bar, show_shards
 from quarterdeck.cli.main import app
+from quarterdeck.metrics.commands.explain_report import AttemptReport
+from quarterdeck.metrics.commands.explain_timeline import bar, show_shards
 from tests.cli.answers import failure, matrix
 from tests.cli.scripted import Script, scripted_coordinator
 from tests.cli.terminal import COLOURS, MOVEMENTS, at_terminal, plain

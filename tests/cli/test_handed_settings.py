@@ -7,9 +7,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from quarterdeck.cli.handed_settings import MAX_BYTES, OPTION, handed_over, taken_over
 from quarterdeck.cli.main import app
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.local_crew.handed_settings import MAX_BYTES, OPTION, handed_over, taken_over
 
 SETTINGS = ["s3.secret_access_key=hunter2", 'node=\u00fc=\n"', "odd=\udcff"]
 

@@ -17,11 +17,11 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from quarterdeck.cli.main import app
-from quarterdeck.cli.short_numbers import shown_size
 from quarterdeck.metrics.catalog import Catalog
 from quarterdeck.metrics.model import Segment
 from quarterdeck.stores.database.inline import InlineDatabase
 from quarterdeck.stores.database.opening import open_database
+from quarterdeck.terminal.short_numbers import shown_size
 from tests.cli.terminal import at_terminal, plain
 
 pq: Any = _parquet
@@ -301,7 +301,7 @@ def test_a_mistake_in_standard_input_is_told_with_its_line_and_nothing_is_left_b
 
 
 def test_a_stream_that_does_not_end_is_ended(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quarterdeck.cli.import_inputs.MOST_COPIED_BYTES", 20)
+    monkeypatch.setattr("quarterdeck.metrics.commands.import_inputs.MOST_COPIED_BYTES", 20)
     result = imported("-", "--format", "prometheus", read=PAGE)
     assert result.exit_code == 82
     assert "standard input was not imported: it is longer than" in result.stderr

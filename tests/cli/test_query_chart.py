@@ -9,11 +9,11 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from quarterdeck.cli.chart_axes import time_ticks, value_axis
-from quarterdeck.cli.chart_canvas import BrailleCanvas
-from quarterdeck.cli.query_answer import SeriesAnswer
-from quarterdeck.cli.query_chart import chart
-from quarterdeck.cli.query_times import Range
+from quarterdeck.metrics.commands.chart_axes import time_ticks, value_axis
+from quarterdeck.metrics.commands.chart_canvas import BrailleCanvas
+from quarterdeck.metrics.commands.query_answer import SeriesAnswer
+from quarterdeck.metrics.commands.query_chart import chart
+from quarterdeck.metrics.commands.query_times import Range
 from tests.cli.answers import START_S
 
 NAN, INF = math.nan, math.inf

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from quarterdeck.cli.query_times import Instant, Range, TimeOptions, choose_step_s, parse_time_s, resolve_times
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.metrics.commands.query_times import Instant, Range, TimeOptions, choose_step_s, resolve_times
+from quarterdeck.terminal.times import parse_time_s
 
 NOW_S = 1_700_000_000.5
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from quarterdeck.cli import sample_data
 from quarterdeck.cli.main import app
-from quarterdeck.cli.sample_files import write_files
-from quarterdeck.cli.sample_metrics import SampleMetrics
+from quarterdeck.metrics.commands import sample_data
+from quarterdeck.metrics.commands.sample_files import write_files
+from quarterdeck.metrics.commands.sample_metrics import SampleMetrics
 from quarterdeck.metrics.promql.histograms.native import NativeHistogram
 from quarterdeck.metrics.promql.labels import METRIC_NAME
 from tests.cli.test_import import NOBODY, samples_in

@@ -15,7 +15,7 @@ from pyarrow import parquet  # pyright: ignore[reportMissingTypeStubs] - it has 
 from typer.testing import CliRunner, Result
 
 from quarterdeck.cli.main import app
-from quarterdeck.cli.sources import absolute
+from quarterdeck.terminal.sources import absolute
 from tests.cli.scripted import QUERY_ID, Request, Script, arrow_stream, error, query, scripted_coordinator
 
 files: Any = parquet

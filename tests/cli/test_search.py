@@ -433,12 +433,15 @@ def test_a_reader_that_goes_away_ends_it_quietly(script: Script) -> None:
 
 def test_nothing_heavy_is_loaded_before_the_request_is_sent() -> None:
     script = (
-        "import json, sys\nfrom quarterdeck.cli import client\nfrom quarterdeck.cli.main import app\n"
+        "import json, sys\nfrom quarterdeck.terminal import client\nfrom quarterdeck.cli.main import app\n"
         "client.Client.post = lambda *_, **__: sys.exit(json.dumps(list(sys.modules)))\n"
         "app(['search', 'level=error', 'a', 'b', '--url', 'http://x', '--order', 'none'])"
     )
     told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    heavy = {"asyncio", "duckdb", "numpy", "pyarrow", "pydantic", "re2", "rich", "quarterdeck.recruiter"}
+    heavy = {"asyncio", "duckdb", "numpy", "pyarrow", "pydantic", "re2", "rich"} | {
+        "quarterdeck.search.engine",
+        "quarterdeck.search.root",
+    }
     assert set(json.loads(told.stderr)) & heavy == set()
 
 

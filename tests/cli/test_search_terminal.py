@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from quarterdeck.cli.record_lines import RecordPainter
-from quarterdeck.cli.search_shape import Shape, shape_of
+from quarterdeck.search.commands.record_lines import RecordPainter
+from quarterdeck.search.commands.search_shape import Shape, shape_of
 from tests.cli.scripted import Request, Script, scripted_coordinator
 from tests.cli.search_answers import SEARCH, begin, done, event, gives, problem, progress, rows, send
 from tests.cli.terminal import COLOURS, MOVEMENTS, Terminal, at_terminal, plain, screen

@@ -8,11 +8,11 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from quarterdeck.cli.crew_plan import CrewPlan, CrewRequest
 from quarterdeck.cli.main import app
-from quarterdeck.cli.options import merge_flags, parse_settings
 from quarterdeck.config import InvalidSettingsError, load_worker
 from quarterdeck.config.host import cores, memory_bytes
+from quarterdeck.local_crew.crew_plan import CrewPlan, CrewRequest
+from quarterdeck.terminal.options import merge_flags, parse_settings
 
 
 def run(*arguments: str, **environment: str) -> Result:
@@ -124,8 +124,8 @@ def test_workers_of_a_crew_have_names_and_folders_of_their_own_and_join_the_coor
 
 
 def test_workers_share_the_cores_and_all_processes_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quarterdeck.cli.crew_plan.cores", lambda: 8)
-    monkeypatch.setattr("quarterdeck.cli.crew_plan.memory_bytes", lambda: 4000)
+    monkeypatch.setattr("quarterdeck.local_crew.crew_plan.cores", lambda: 8)
+    monkeypatch.setattr("quarterdeck.local_crew.crew_plan.memory_bytes", lambda: 4000)
     crew = plan()
     assert crew.workers == 3
     sets = [crew.worker_settings(name, URL) for name in crew.worker_names]
@@ -139,7 +139,7 @@ def test_workers_share_the_cores_and_all_processes_the_memory(monkeypatch: pytes
 
 
 def test_a_crew_has_at_least_two_workers_and_each_a_slot(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quarterdeck.cli.crew_plan.cores", lambda: 1)
+    monkeypatch.setattr("quarterdeck.local_crew.crew_plan.cores", lambda: 1)
     crew = plan(workers=None)
     assert crew.workers == 2
     assert "slots=1" in crew.worker_settings("worker-2", URL)

@@ -9,13 +9,13 @@ from typer.testing import CliRunner, Result
 
 from quarterdeck import __version__
 from quarterdeck.cli.main import app
+from quarterdeck.search.world import scenario as recruiting_scenario
+from quarterdeck.search.world import world as recruiting_world
 from quarterdeck.simulation.faults import FAULTS
-from quarterdeck.simulation.recruiting import scenario as recruiting_scenario
-from quarterdeck.simulation.recruiting import world as recruiting_world
 from quarterdeck.simulation.scenario import from_json, generate
 from quarterdeck.simulation.world import play
+from tests.search.world.bugs import releases_are_dropped
 from tests.simulation.bugs import a_draining_worker_keeps_its_line, results_are_not_acknowledged
-from tests.simulation.recruiting.bugs import releases_are_dropped
 
 
 def run(*arguments: str) -> Result:

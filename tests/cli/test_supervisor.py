@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.cli.child import Child, ChildFailedError, ChildState
-from quarterdeck.cli.supervisor import ChildEvent, Supervisor
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.local_crew.child import Child, ChildFailedError, ChildState
+from quarterdeck.local_crew.supervisor import ChildEvent, Supervisor
 from tests.small_disk import a_disk, fill
 
 PRETENDER = (sys.executable, "-S", "-E", str(Path(__file__).with_name("pretender.py")))
@@ -313,7 +313,7 @@ def test_children_end_by_themselves_when_whoever_started_them_was_killed(tmp_pat
     script = f"""
 import os, signal, sys
 from pathlib import Path
-from quarterdeck.cli.supervisor import Supervisor
+from quarterdeck.local_crew.supervisor import Supervisor
 folder = Path({str(tmp_path)!r})
 with Supervisor(print, log_folder=folder / "logs", program={PRETENDER!r}) as supervisor:
     child = supervisor.start("worker-1", folder / "worker-1", ("--mode", "good"), stop_limit_s=1)

@@ -9,16 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quarterdeck.cli.query_times import Instant, Range, TimeOptions, parse_length_s, resolve_bounds, resolve_times
 from quarterdeck.core.errors import QuarterdeckError
 from quarterdeck.core.time_texts import UNITS_US, parse_length_us, parse_moment
 from quarterdeck.metrics.api.parameters import labels_parameters, query_parameters, range_parameters
 from quarterdeck.metrics.api.stream_request import parse_moment_ms
 from quarterdeck.metrics.api.times import parse_length_ms
+from quarterdeck.metrics.commands.query_times import Instant, Range, TimeOptions, resolve_times
 from quarterdeck.metrics.promql.syntax.durations import UNITS_MS, parse_duration_ms
-from quarterdeck.recruiter.language.ast import TimeRange
-from quarterdeck.recruiter.language.parser import parse_search
-from quarterdeck.recruiter.root import planning
+from quarterdeck.search.language.ast import TimeRange
+from quarterdeck.search.language.parser import parse_search
+from quarterdeck.search.root import planning
+from quarterdeck.terminal.times import parse_length_s, resolve_bounds
 
 NOW_MS = 1_785_412_800_125
 NOW_US = NOW_MS * 1_000

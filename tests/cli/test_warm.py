@@ -17,7 +17,6 @@ from quarterdeck.cli import compiled_code
 from quarterdeck.cli import warm as warming
 from quarterdeck.cli.compiled_code import compile_first, everything
 from quarterdeck.cli.main import app
-from quarterdeck.cli.stop_requests import StopRequests
 from quarterdeck.cli.warm import Screen, shown_place
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.engines import code_folder
@@ -25,7 +24,8 @@ from quarterdeck.engines.code_folder import CodeFolder, NoPlaceError
 from quarterdeck.engines.first_compile import CompiledMark, Progress
 from quarterdeck.metrics.promql.kernels import compile as compiling
 from quarterdeck.metrics.warming import warm_all
-from quarterdeck.recruiter.engine.line_code import SCAN_LINES
+from quarterdeck.search.engine.line_code import SCAN_LINES
+from quarterdeck.terminal.stop_requests import StopRequests
 
 
 @pytest.fixture

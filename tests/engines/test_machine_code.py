@@ -84,7 +84,7 @@ def test_it_is_compiled_once_by_a_process_of_its_own(folder: Path, monkeypatch: 
 
 def test_what_is_kept_is_loaded_without_the_compiler() -> None:
     script = (
-        "import sys; from quarterdeck.recruiter.engine.line_code import SCAN_LINES; SCAN_LINES.load(); "
+        "import sys; from quarterdeck.search.engine.line_code import SCAN_LINES; SCAN_LINES.load(); "
         "print('numba' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)

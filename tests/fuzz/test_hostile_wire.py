@@ -23,12 +23,12 @@ from quarterdeck.crew.artifacts.failures import FetchError
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
 from quarterdeck.crew.artifacts.format import Hasher, Stamp, checksum_text
 from quarterdeck.crew.artifacts.receivers import MemoryReceiver
-from quarterdeck.recruiter.answer_check import AnswerCheck
-from quarterdeck.recruiter.engine.parts import part_schema
-from quarterdeck.recruiter.engine.plan import plan_search
-from quarterdeck.recruiter.frames import FrameDecoder, FrameError, FrameKind, decode_report, encode_report
-from quarterdeck.recruiter.model import Chunk, FileKind, Piece, SearchSpec
-from quarterdeck.recruiter.row_payloads import RowsError, checked_rows, read_rows
+from quarterdeck.search.answer_check import AnswerCheck
+from quarterdeck.search.engine.parts import part_schema
+from quarterdeck.search.engine.plan import plan_search
+from quarterdeck.search.frames import FrameDecoder, FrameError, FrameKind, decode_report, encode_report
+from quarterdeck.search.model import Chunk, FileKind, Piece, SearchSpec
+from quarterdeck.search.row_payloads import RowsError, checked_rows, read_rows
 
 REPEATABLE = settings(derandomize=True, deadline=None)
 EDITS = st.lists(st.binary(min_size=EDIT_BYTES, max_size=EDIT_BYTES), min_size=1, max_size=6).map(b"".join)

@@ -10,9 +10,9 @@ from pydantic import Field, ValidationError
 
 from quarterdeck.http.bounded_body import MOST_MEMBERS, MOST_PATH_CHARACTERS, BoundedBody, NamedPath, StopsAtFirst
 from quarterdeck.http.errors import add_error_handlers
-from quarterdeck.recruiter.chunk_request import ChunkBody
-from quarterdeck.recruiter.root.routes import SearchBody
 from quarterdeck.scan.routes import ScanBody
+from quarterdeck.search.chunk_request import ChunkBody
+from quarterdeck.search.root.routes import SearchBody
 from tests.http.asked import connected, served
 
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 from pydantic import BaseModel
 
 from quarterdeck.http.schemas import whole_schema
-from quarterdeck.recruiter.chunk_request import ChunkBody
+from quarterdeck.search.chunk_request import ChunkBody
 
 
 class Colour(StrEnum):

@@ -15,11 +15,12 @@ from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds
 from quarterdeck.crew.process.guard import Guard
 from quarterdeck.crew.process.lifecycle import ForcedEnd, StopSignals
 from quarterdeck.http.client import HttpClient, Origin, split_address
-from quarterdeck.recruiter.client import HttpSearchWorkers
-from quarterdeck.recruiter.model import Chunk, FileKind, Piece, Recruited, SearchSpec
-from quarterdeck.recruiter.ports import WorkerNotReachedError
+from quarterdeck.recruiter.model import Recruited
 from quarterdeck.recruiter.routes import RecruiterRoute
 from quarterdeck.recruiter.service import RecruiterService
+from quarterdeck.search.client import HttpSearchWorkers
+from quarterdeck.search.model import Chunk, FileKind, Piece, SearchSpec
+from quarterdeck.search.ports import WorkerNotReachedError
 from quarterdeck.security.tokens import SharedToken
 from quarterdeck.stores.data_folder import DataFolder
 from quarterdeck.worker.process import Worker

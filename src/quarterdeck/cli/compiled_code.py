@@ -14,11 +14,11 @@ from typing import Final
 from rich.console import Console
 
 import quarterdeck
-from quarterdeck.cli.child import QUARTERDECK, ended_how
-from quarterdeck.cli.stop_requests import StopRequests
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.engines.code_folder import NoPlaceError, first_writable
 from quarterdeck.engines.first_compile import CompiledMark, python_sources
+from quarterdeck.local_crew.child import QUARTERDECK, ended_how
+from quarterdeck.terminal.stop_requests import StopRequests
 
 _PACKAGE: Final = Path(quarterdeck.__file__).parent
 _LOOK_S: Final = 0.05
@@ -27,7 +27,7 @@ _LOOK_S: Final = 0.05
 def everything() -> CompiledMark:
     """The mark that `quarterdeck warm` leaves."""
     kernels = python_sources((_PACKAGE / "metrics" / "promql" / "kernels", _PACKAGE / "metrics" / "api"))
-    lines = python_sources((_PACKAGE / "recruiter" / "engine",))
+    lines = python_sources((_PACKAGE / "search" / "engine",))
     return CompiledMark(_PACKAGE / "__init__.py", (*kernels, *lines))
 
 

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from quarterdeck.cli import options as opt
-from quarterdeck.cli.handed_settings import taken_over
-from quarterdeck.cli.telling import exit_code_of
+from quarterdeck.local_crew.handed_settings import taken_over
+from quarterdeck.terminal import options as opt
+from quarterdeck.terminal.telling import exit_code_of
 
 
 def demo(
@@ -25,7 +25,7 @@ def demo(
 
       quarterdeck demo --rows 2000000
     """
-    from quarterdeck.cli.demo import run  # noqa: PLC0415 - loaded when it is needed
+    from quarterdeck.scan.commands.demo import run  # noqa: PLC0415 - loaded when it is needed
 
     raise typer.Exit(exit_code_of(lambda: run(rows)))
 
@@ -72,8 +72,8 @@ def up(
 
       quarterdeck up --http-port 8080 --set log_level=debug --set worker.slots=2
     """
-    from quarterdeck.cli.crew_plan import CrewRequest  # noqa: PLC0415 - loaded when it is needed
     from quarterdeck.cli.up import run  # noqa: PLC0415
+    from quarterdeck.local_crew.crew_plan import CrewRequest  # noqa: PLC0415 - loaded when it is needed
 
     opt.parse_settings(settings)
     request = CrewRequest(workers, data_dir, http_port, control_port, config, settings or (), keep_back)
@@ -106,8 +106,8 @@ def status(
 
       quarterdeck status --json | jq '.crew.workers[].state'
     """
-    from quarterdeck.cli.client import Access  # noqa: PLC0415 - loaded when it is needed
     from quarterdeck.cli.status import run  # noqa: PLC0415
+    from quarterdeck.terminal.client import Access  # noqa: PLC0415 - loaded when it is needed
 
     access = Access(url, token_file, authority, insecure)
     raise typer.Exit(exit_code_of(lambda: run(access, watch=watch, as_json=as_json)))
@@ -344,9 +344,10 @@ def simulate(
       quarterdeck simulate --minutes 10 --faults crash,partition
     """
     from quarterdeck.cli.simulate import replay, replay_file, run_many  # noqa: PLC0415 - loaded when it is needed
-    from quarterdeck.simulation.dramas import drama_named  # noqa: PLC0415 - loaded when it is needed
+    from quarterdeck.search.world.drama import RECRUITING  # noqa: PLC0415 - loaded when it is needed
+    from quarterdeck.simulation.dramas import CREW  # noqa: PLC0415
 
-    drama = drama_named("recruiting" if recruiting else "crew")
+    drama = RECRUITING if recruiting else CREW
     if scenario is not None:
         raise typer.Exit(replay_file(drama, scenario, show_trace=trace, shrinking=shrink))
     if seed is not None:

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from quarterdeck.cli import options as opt
-from quarterdeck.cli.telling import exit_code_of
+from quarterdeck.terminal import options as opt
+from quarterdeck.terminal.telling import exit_code_of
 
 
 def scan(
@@ -69,8 +69,8 @@ def scan(
       quarterdeck scan 'select ts, path from files' s3://lake/requests \\
         --output paths.parquet
     """
-    from quarterdeck.cli.client import Access  # noqa: PLC0415 - loaded when it is needed
-    from quarterdeck.cli.scan import ScanOrder, run  # noqa: PLC0415
+    from quarterdeck.scan.commands.scan import ScanOrder, run  # noqa: PLC0415
+    from quarterdeck.terminal.client import Access  # noqa: PLC0415 - loaded when it is needed
 
     if output is not None and output.suffix != ".parquet":
         raise typer.BadParameter(f"{output} does not end with .parquet", param_hint="--output")
@@ -151,8 +151,8 @@ def search(
 
       quarterdeck search 'level=warn or level=error' logs/ --order none | jq .msg
     """
-    from quarterdeck.cli.client import Access  # noqa: PLC0415 - loaded when it is needed
-    from quarterdeck.cli.search import SearchRequest, run  # noqa: PLC0415
+    from quarterdeck.search.commands.search import SearchRequest, run  # noqa: PLC0415
+    from quarterdeck.terminal.client import Access  # noqa: PLC0415 - loaded when it is needed
 
     if start is not None and end is not None and last is not None:
         raise typer.BadParameter("two of --start, --end and --last say where a range is", param_hint="--last")

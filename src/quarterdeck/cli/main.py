@@ -6,9 +6,10 @@ from typing import Annotated, Final
 import typer
 
 from quarterdeck import __version__
-from quarterdeck.cli import completion, crew_commands, file_commands, metrics_commands
-from quarterdeck.cli.light_group import ANY_WIDTH, BAD_INPUT, LightGroup
-from quarterdeck.cli.telling import exit_code_of
+from quarterdeck.cli import completion, crew_commands, file_commands
+from quarterdeck.metrics.commands import signatures as metrics_commands
+from quarterdeck.terminal.light_group import ANY_WIDTH, BAD_INPUT, LightGroup
+from quarterdeck.terminal.telling import exit_code_of
 
 app = typer.Typer(
     name="quarterdeck",

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from quarterdeck.core.errors import ERROR_TABLE, ErrorCode
-from quarterdeck.simulation.dramas import Drama
+from quarterdeck.simulation.dramas import CREW, Drama
 from quarterdeck.simulation.outcome import AnyScenario, PlayOutcome
 from quarterdeck.simulation.runner import Summary, run_seeds
 
@@ -134,7 +134,7 @@ def _print_scenario(scenario: AnyScenario) -> None:
 
 def _tell_failure(drama: Drama[Any], outcome: PlayOutcome[Any], faults: str, *, shrinking: bool) -> None:
     seed = outcome.scenario.seed
-    command = "quarterdeck simulate" + (f" {drama.option}" if drama.option else "")
+    command = "quarterdeck simulate" + ("" if drama is CREW else f" --{drama.name}")
     again = f"{command} --seed {seed}" + ("" if faults == "all" else f" --faults {faults}")
     _out.print(f"\n[bold red]seed {seed} broke a promise[/]: ", end="")
     _out.print(outcome.violation, markup=False)

@@ -10,10 +10,10 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from quarterdeck.cli.client import Access, Client
-from quarterdeck.cli.crew_table import crew_screen
-from quarterdeck.cli.documents import Look
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.terminal.client import Access, Client
+from quarterdeck.terminal.crew_table import crew_screen
+from quarterdeck.terminal.documents import Look
 
 _EVERY_S: Final = 1.0
 _QUERIES: Final = 5

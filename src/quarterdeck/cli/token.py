@@ -4,10 +4,10 @@ from pathlib import Path
 
 import typer
 
-from quarterdeck.cli.client import Access, Client
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.security.local_processes import RUN_DIR_VARIABLE, LocalProcesses
 from quarterdeck.security.tokens import TOKEN_NAME, SharedToken
+from quarterdeck.terminal.client import Access, Client
 
 
 def run(url: str, data_dir: Path | None) -> int:

@@ -12,22 +12,22 @@ from urllib.parse import urlsplit
 from rich.console import Console
 from rich.markup import escape
 
-from quarterdeck.cli.child import Child, ChildFailedError
-from quarterdeck.cli.client import Access, Client
 from quarterdeck.cli.compiled_code import compile_first
-from quarterdeck.cli.crew_plan import COORDINATOR, CrewPlan, CrewRequest, dialled
-from quarterdeck.cli.documents import ask_crew
-from quarterdeck.cli.options import DEFAULT_URL
-from quarterdeck.cli.stop_requests import StopRequests
-from quarterdeck.cli.supervisor import LOOK_S, ChildEvent, Supervisor
-from quarterdeck.cli.telling import counted
 from quarterdeck.config import CoordinatorSettings
 from quarterdeck.core.errors import ERROR_TABLE, ErrorCode, QuarterdeckError
 from quarterdeck.engines.code_folder import share_code_in
 from quarterdeck.http.listener import open_socket
+from quarterdeck.local_crew.child import Child, ChildFailedError
+from quarterdeck.local_crew.crew_plan import COORDINATOR, CrewPlan, CrewRequest, dialled
+from quarterdeck.local_crew.supervisor import LOOK_S, ChildEvent, Supervisor
 from quarterdeck.security.local_processes import LocalProcesses
 from quarterdeck.security.tokens import TOKEN_NAME, SharedToken
 from quarterdeck.stores.data_folder import DataFolder
+from quarterdeck.terminal.client import Access, Client
+from quarterdeck.terminal.documents import ask_crew
+from quarterdeck.terminal.options import DEFAULT_URL
+from quarterdeck.terminal.stop_requests import StopRequests
+from quarterdeck.terminal.telling import counted
 
 _JOIN_LIMIT_S = 30.0
 _JOIN_LOOK_S = 0.1

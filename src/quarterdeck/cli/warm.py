@@ -15,10 +15,10 @@ from rich.progress import Progress as Bar
 
 import quarterdeck
 from quarterdeck.cli.compiled_code import everything
-from quarterdeck.cli.telling import counted
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.engines.code_folder import code_dir, first_writable, folders_written, keep_only_in
 from quarterdeck.engines.first_compile import Progress
+from quarterdeck.terminal.telling import counted
 
 _PACKAGE: Final = Path(quarterdeck.__file__).parent
 _SAY_S: Final = 5.0
@@ -121,7 +121,7 @@ def shown_place(folder: Path) -> str:
 def _compile(screen: Screen) -> None:
     """What Python calls with arrays is compiled here, what reads lines by a process of its own at the same time."""
     from quarterdeck.metrics.warming import warm_all  # noqa: PLC0415 - the compiler; whether there is a place is first
-    from quarterdeck.recruiter.engine.line_code import SCAN_LINES  # noqa: PLC0415
+    from quarterdeck.search.engine.line_code import SCAN_LINES  # noqa: PLC0415
 
     def load_lines() -> None:
         SCAN_LINES.load()

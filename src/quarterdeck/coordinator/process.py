@@ -68,13 +68,13 @@ from quarterdeck.metrics.tag_routes import tag_router
 from quarterdeck.metrics.text_routes import text_router
 from quarterdeck.metrics.warming import warm_all
 from quarterdeck.recruiter.metering import RecruiterMeter, measured, scaling
-from quarterdeck.recruiter.root.assembly import SearchRoot
-from quarterdeck.recruiter.root.routes import search_router
 from quarterdeck.recruiter.routes import RecruiterRoute, recruiter_router
 from quarterdeck.recruiter.service import OwnRecruiter, RecruiterService
 from quarterdeck.scan.merging import MergeLimits, PartMerging
 from quarterdeck.scan.routes import scan_router
 from quarterdeck.scan.service import ScanService
+from quarterdeck.search.root.assembly import SearchRoot
+from quarterdeck.search.root.routes import search_router
 from quarterdeck.stores.data_folder import DataFolder
 from quarterdeck.stores.database.opening import open_database
 from quarterdeck.stores.database.threaded import ThreadedDatabase

@@ -21,7 +21,7 @@ from uvicorn.server import ServerState
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.http.body_budget import BodyBudget
 from quarterdeck.http.connections import ConnectionTable, address_of
-from quarterdeck.http.errors import rendered
+from quarterdeck.http.error_documents import rendered
 from quarterdeck.http.turns import Turns
 
 _SENT_AHEAD: Final = 16

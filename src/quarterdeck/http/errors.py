@@ -7,7 +7,6 @@ as `internal`. Once a response has begun nothing can be added to it: the error g
 connection, so that half an answer is not taken for a whole one.
 """
 
-import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -22,6 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.tracebacks import empty_frames
+from quarterdeck.http.error_documents import rendered
 
 _LOG: Final = logging.getLogger(__name__)
 _LONGEST_SHOWN: Final = 80
@@ -43,18 +43,6 @@ Unexpected = Callable[[Exception], None]
 
 def log_unexpected(error: Exception) -> None:
     _LOG.error("a request met an error that nobody expected", exc_info=error)
-
-
-def error_document(error: QuarterdeckError) -> dict[str, object]:
-    return {
-        "error": {
-            "code": error.code.value,
-            "what": error.what,
-            "why": error.why,
-            "next_step": error.next_step,
-            "retryable": error.retryable,
-        }
-    }
 
 
 def error_response(
@@ -196,8 +184,3 @@ def _unexpected(scope: Scope) -> QuarterdeckError:
         "an error that nobody expected",
         "look into the log of this process for this moment, and report it",
     )
-
-
-def rendered(error: QuarterdeckError) -> bytes:
-    """Half of a surrogate pair, which only a client's JSON can have brought, is escaped as JSON does it."""
-    return json.dumps(error_document(error), ensure_ascii=False).encode(errors="backslashreplace")

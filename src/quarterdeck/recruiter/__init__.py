@@ -1,1 +1,1 @@
-"""Workers reserved for one caller: the pool, and log search with its language, its engine and its root."""
+"""Workers reserved for one caller: the pool, the reservation, and their API."""

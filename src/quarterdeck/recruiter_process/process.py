@@ -21,10 +21,10 @@ from quarterdeck.crew.query_log import QueryLog
 from quarterdeck.http.monitor import MonitorSources
 from quarterdeck.http.server import HttpServer
 from quarterdeck.recruiter.metering import RecruiterMeter, measured, scaling
-from quarterdeck.recruiter.root.assembly import SearchRoot
-from quarterdeck.recruiter.root.routes import search_router
 from quarterdeck.recruiter.routes import RecruiterRoute, recruiter_router
 from quarterdeck.recruiter.service import OwnRecruiter, RecruiterService
+from quarterdeck.search.root.assembly import SearchRoot
+from quarterdeck.search.root.routes import search_router
 from quarterdeck.stores.data_folder import DataFolder
 from quarterdeck.stores.objects import ObjectStores, S3Options
 from quarterdeck.stores.source_roots import SourceRoots

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
+from quarterdeck.core.named import Named
 from quarterdeck.core.workcoord.coordinator.tables import WORK_TABLE, WORKER_TABLE
 from quarterdeck.core.workcoord.table import TransitionTable
 from quarterdeck.core.workcoord.worker.tables import ATTEMPT_TABLE
@@ -17,8 +18,9 @@ ScenarioT = TypeVar("ScenarioT", bound=AnyScenario)
 @dataclass(frozen=True, slots=True)
 class Drama(Generic[ScenarioT]):
     name: str
-    option: str
-    """What chooses it on the command line."""
+    """What chooses it on the command line, as `--name`; the crew's needs no choosing."""
+    place: Named["Drama[Any]"]
+    """Where another process finds it."""
     faults: Mapping[str, type[object]]
     generate: Callable[[int, Collection[str]], ScenarioT]
     from_json: Callable[[str], ScenarioT]
@@ -44,9 +46,9 @@ def name_of_move(state: object, trigger: object) -> str:
     return f"{type(state).__name__.removesuffix('State').lower()}: {state}, {trigger}"
 
 
-CREW: Drama[Scenario] = Drama(
+CREW: Final[Drama[Scenario]] = Drama(
     name="crew",
-    option="",
+    place=Named("quarterdeck.simulation.dramas:CREW"),
     faults=faults.FAULTS,
     generate=scenario.generate,
     from_json=scenario.from_json,
@@ -57,12 +59,3 @@ CREW: Drama[Scenario] = Drama(
     questions="queries",
     promise="no work was lost, done twice or left behind",
 )
-
-
-def drama_named(name: str) -> Drama[Any]:
-    """Loads no more than it needs: searches take more modules than a crew."""
-    if name == CREW.name:
-        return CREW
-    from quarterdeck.simulation.recruiting.drama import RECRUITING  # noqa: PLC0415 - loaded when it is needed
-
-    return RECRUITING

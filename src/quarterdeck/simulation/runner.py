@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from quarterdeck.simulation.dramas import CREW, Drama, drama_named, name_of_move
+from quarterdeck.core.named import Named
+from quarterdeck.simulation.dramas import CREW, Drama, name_of_move
 from quarterdeck.simulation.outcome import PlayOutcome
 
 _CHUNK = 20
@@ -102,12 +103,12 @@ def _parts(seeds: Iterator[int], kinds: tuple[str, ...], jobs: int, drama: Drama
     # A fresh interpreter for each: forking one that runs a progress bar's thread can hang.
     with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_settle) as pool:
         waiting: set[Future[Summary]] = {
-            pool.submit(_play_named, chunk, kinds, drama.name) for chunk in islice(chunks, 2 * jobs)
+            pool.submit(_play_named, chunk, kinds, drama.place) for chunk in islice(chunks, 2 * jobs)
         }
         try:
             while waiting:
                 done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                waiting |= {pool.submit(_play_named, chunk, kinds, drama.name) for chunk in islice(chunks, len(done))}
+                waiting |= {pool.submit(_play_named, chunk, kinds, drama.place) for chunk in islice(chunks, len(done))}
                 for future in done:
                     yield future.result()
         finally:
@@ -121,9 +122,9 @@ def play_all(seeds: Iterable[int], kinds: Collection[str], drama: Drama[Any]) ->
     return summary
 
 
-def _play_named(seeds: Iterable[int], kinds: Collection[str], drama: str) -> Summary:
+def _play_named(seeds: Iterable[int], kinds: Collection[str], drama: Named[Drama[Any]]) -> Summary:
     """In another process, where the drama is another object."""
-    return play_all(seeds, kinds, drama_named(drama))
+    return play_all(seeds, kinds, drama.load())
 
 
 def _settle() -> None:

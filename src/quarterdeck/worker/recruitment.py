@@ -18,20 +18,21 @@ from quarterdeck.crew.process.guard import Guard
 from quarterdeck.crew.process.lifecycle import end_task
 from quarterdeck.recruiter.agent import ReservationAgent
 from quarterdeck.recruiter.client import HttpRegistry
-from quarterdeck.recruiter.executor import ChunkExecutor
 from quarterdeck.recruiter.machine.reservation import ReservationMachine
 from quarterdeck.recruiter.machine.reservation_config import ReservationConfig
-from quarterdeck.recruiter.model import Offer, SearchSpec
-from quarterdeck.recruiter.piece_opening import PieceOpener
-from quarterdeck.recruiter.root.running import Gatherer
-from quarterdeck.recruiter.worker_routes import ChunkService, worker_router
+from quarterdeck.recruiter.model import Offer
+from quarterdeck.search.executor import ChunkExecutor
+from quarterdeck.search.model import SearchSpec
+from quarterdeck.search.piece_opening import PieceOpener
+from quarterdeck.search.root.running import Gatherer
+from quarterdeck.search.worker_routes import ChunkService, worker_router
 from quarterdeck.stores.data_folder import DataFolder
 from quarterdeck.stores.limits import MIB
 from quarterdeck.stores.source_roots import SourceRoots
 from quarterdeck.worker.storage import Storage
 
 if TYPE_CHECKING:
-    from quarterdeck.recruiter.engine.contained_search import ContainedSearcher
+    from quarterdeck.search.engine.contained_search import ContainedSearcher
 
 _JITTER: Final = 0.1
 """With more, a recruiter that is away for half a second would be without some of its workers for more than one."""
@@ -63,7 +64,7 @@ class Recruitment:
         leave: Callable[[str], None],
     ) -> "asyncio.Task[None]":
         """The task in which the agent lives: it ends when it was drained."""
-        from quarterdeck.recruiter.engine.contained_search import ContainedSearcher  # noqa: PLC0415 - by who searches
+        from quarterdeck.search.engine.contained_search import ContainedSearcher  # noqa: PLC0415 - by who searches
 
         settings = self._settings
         searcher = ContainedSearcher(at_once=settings.slots, memory_limit_bytes=settings.duckdb_memory_bytes)
@@ -114,7 +115,7 @@ class Recruitment:
         return self._service
 
     def _make_gatherer(self, spec: SearchSpec) -> Gatherer:
-        from quarterdeck.recruiter.engine.gathering import Gathering  # noqa: PLC0415 - as above
+        from quarterdeck.search.engine.gathering import Gathering  # noqa: PLC0415 - as above
 
         folder = self._folder.folder("searches")
         return Gathering(spec, folder, memory_bytes=_LINES_MEMORY_BYTES, disk_bytes=_LINES_DISK_BYTES)

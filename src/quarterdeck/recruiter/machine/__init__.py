@@ -1,1 +1,1 @@
-"""What the recruiter, a worker and a root decide: events in, effects out. Pure."""
+"""What the recruiter and a worker decide: events in, effects out. Pure."""

@@ -1,0 +1,1 @@
+"""The list of capabilities: the one place that knows them all."""

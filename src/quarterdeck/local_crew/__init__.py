@@ -1,0 +1,1 @@
+"""A crew of processes on this machine: planned, started, watched, and ended."""

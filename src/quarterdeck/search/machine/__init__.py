@@ -1,0 +1,1 @@
+"""What a search decides: events in, effects out. Pure."""

@@ -1,0 +1,239 @@
+"""`POST /v1/search`, also `POST /worker/rootsearch`: log lines that fulfil a condition, and what stages make of them.
+
+As NDJSON the status is sent with the first rows, so that whatever fails before them is a proper error, and what fails
+later cuts the connection. As server-sent events the answer begins as soon as the search is planned, and its last event
+says how it ended. Who goes away cancels the search, and its workers go back to the pool.
+"""
+
+from contextlib import AsyncExitStack, aclosing, suppress
+from enum import StrEnum
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Header, Request, Response
+from pydantic import Field
+from starlette.types import Receive, Scope, Send
+
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.http import sse
+from quarterdeck.http.bounded_body import BoundedBody, FieldName, Moment, NamedPath, Path, StopsAtFirst
+from quarterdeck.http.clientgone import ClientGoneError, run_while_connected
+from quarterdeck.http.gate import caller_of
+from quarterdeck.search.language.parser import MAX_LENGTH
+from quarterdeck.search.model import Order
+from quarterdeck.search.root.event_frames import HEARTBEAT, HEARTBEAT_S, done_frame, frame_of, problems_line
+from quarterdeck.search.root.planning import DEFAULT_WORKERS, WORKERS_MAX, SearchRequest
+from quarterdeck.search.root.running import Progress, RunningSearch
+from quarterdeck.search.root.service import DEFAULT_TENANT, SearchService
+from quarterdeck.stores.source_roots import Border, SourceRoots
+
+_NDJSON: Final = "application/x-ndjson"
+_MAX_SOURCES: Final = 10_000
+_MAX_TIMEOUT_S: Final = 86_400.0
+_MAX_TENANT: Final = 150
+_Tenant = Annotated[
+    str | None,
+    Header(
+        alias="X-Scope-OrgID",
+        min_length=1,
+        max_length=_MAX_TENANT,
+        description="Only searches of this tenant are told.",
+    ),
+]
+_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
+    200: {
+        "description": 'The records or rows. As NDJSON one a line; a last line `{"quarterdeck":{"problems":[...]}}` '
+        "is there only if files could not be searched. As events `progress`, `rows` and at last `done`.",
+        "content": {_NDJSON: {}, sse.CONTENT_TYPE: {}},
+        "headers": {"X-Query-Id": {"description": "For `/v1/searches/{query_id}`.", "schema": {"type": "string"}}},
+    },
+    400: {"description": "The request makes no sense, the query is wrong, or no record has a field that it names."},
+    403: {"description": "A source is outside of `source_roots`."},
+    404: {"description": "A source finds nothing."},
+    422: {"description": "Not one of the files could be searched."},
+    429: {"description": "A limit was reached: searches at once, memory or disk."},
+    503: {"description": "This process is shutting down."},
+    504: {"description": "`timeout_s` was over."},
+}
+
+
+class Form(StrEnum):
+    NDJSON = "ndjson"
+    EVENTS = "events"
+
+
+class SearchBody(BoundedBody):
+    """What to search for, and where."""
+
+    query: str = Field(
+        max_length=MAX_LENGTH, description='In the search language: `level=error "timed out" | count() by host`.'
+    )
+    sources: Annotated[list[NamedPath], StopsAtFirst()] = Field(
+        default_factory=list[str],
+        max_length=_MAX_SOURCES,
+        description="Files of NDJSON, also compressed, and of Parquet; folders and globs of them; paths or s3://.",
+    )
+    data_path: Path = Field("", description="A folder: the source, or what relative sources are below.")
+    max_workers: int = Field(
+        DEFAULT_WORKERS, ge=1, le=WORKERS_MAX, description="Workers that are recruited for it, at the most."
+    )
+    order: Order = Field(Order.TIME, description="Of records that no stage has ordered.")
+    time_field: FieldName | None = Field(
+        None, min_length=1, description="The field that holds a record's time; else it is found in a sample."
+    )
+    start: Moment | int | float | None = Field(
+        None, description="Records not before: RFC 3339 (UTC without a zone), seconds since 1970, or `now-1h`."
+    )
+    end: Moment | int | float | None = Field(None, description="Records before it.")
+    timeout_s: float | None = Field(
+        None, gt=0, le=_MAX_TIMEOUT_S, description="After so many seconds the search is canceled."
+    )
+    label: str = Field("", max_length=128, description="Of the workers that are recruited.")
+    format: Form | None = Field(None, description="Without it the Accept header decides.")
+
+    def wanted(self) -> SearchRequest:
+        return SearchRequest(
+            self.query,
+            tuple(self.sources),
+            self.data_path,
+            self.max_workers,
+            self.order,
+            self.time_field,
+            None if self.start is None else str(self.start),
+            None if self.end is None else str(self.end),
+            self.timeout_s,
+            self.label,
+        )
+
+
+def search_router(
+    service: SearchService, heartbeat_s: float = HEARTBEAT_S, roots: SourceRoots | None = None
+) -> APIRouter:
+    """`roots` bind whoever is not the user who runs this process."""
+    router = APIRouter(tags=["search"])
+
+    async def search(
+        body: SearchBody,
+        request: Request,
+        tenant: Annotated[
+            str,
+            Header(
+                alias="X-Scope-OrgID",
+                min_length=1,
+                max_length=_MAX_TENANT,
+                description="Who asks, for the list of queries; it changes nothing about the search.",
+            ),
+        ] = DEFAULT_TENANT,
+    ) -> Response:
+        """Search NDJSON and Parquet files, with workers that are recruited for it.
+
+        The files are divided into chunks, and each worker searches one after the other. Without a worker this process
+        searches alone. Every chunk counts exactly once, however many workers are lost on the way.
+        """
+        accepts_events = sse.CONTENT_TYPE in request.headers.get("accept", "")
+        form = body.format or (Form.EVENTS if accepts_events else Form.NDJSON)
+        wanted = body.wanted()
+        border = None
+        if roots is not None:
+            border = await service.insist_within(roots, caller_of(request.scope), wanted, tenant)
+        return SearchResponse(service, wanted, form, heartbeat_s, border, tenant)
+
+    async def searches(tenant: _Tenant = None) -> list[dict[str, object]]:
+        """Searches that run, and the last that ended."""
+        return service.history.documents(tenant)
+
+    async def one_search(query_id: str, tenant: _Tenant = None) -> dict[str, object]:
+        """What became of one search."""
+        found = service.history.find(query_id, tenant)
+        if found is None:
+            raise QuarterdeckError(
+                ErrorCode.NOT_FOUND,
+                f"search {query_id} is not known",
+                "this process did not run it, or ran it too long ago",
+                "see GET /v1/searches for those it knows",
+            )
+        return found
+
+    for path in ("/v1/search", "/worker/rootsearch"):
+        router.add_api_route(path, search, methods=["POST"], response_class=Response, responses=_RESPONSES)
+    router.add_api_route("/v1/searches", searches, methods=["GET"])
+    router.add_api_route("/v1/searches/{query_id}", one_search, methods=["GET"])
+    return router
+
+
+class SearchResponse(Response):
+    """Plans and runs the search while the client is there."""
+
+    def __init__(
+        self,
+        service: SearchService,
+        wanted: SearchRequest,
+        form: Form,
+        heartbeat_s: float,
+        border: Border | None = None,
+        tenant: str = DEFAULT_TENANT,
+    ) -> None:
+        super().__init__(media_type=_NDJSON if form is Form.NDJSON else sse.CONTENT_TYPE)
+        self._service = service
+        self._wanted = wanted
+        self._form = form
+        self._heartbeat_s = heartbeat_s
+        self._border = border
+        self._tenant = tenant
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI's signature
+        self._service.open_answers += 1
+        try:
+            with suppress(ClientGoneError):  # the search was canceled with it, and there is nobody to tell
+                run = self._lines(send) if self._form is Form.NDJSON else self._events(send)
+                await run_while_connected(receive, run)
+        finally:
+            self._service.open_answers -= 1
+
+    async def _lines(self, send: Send) -> None:
+        begun = False
+        async with (
+            self._service.opened(self._wanted, self._border, self._tenant) as running,
+            aclosing(running.events()) as events,
+        ):
+            async for event in events:
+                if isinstance(event, Progress):
+                    continue
+                if not begun:
+                    begun = True
+                    await _begin(running, send)
+                await send({"type": "http.response.body", "body": event.data, "more_body": True})
+            if not begun:
+                await _begin(running, send)
+        await send({"type": "http.response.body", "body": problems_line(running), "more_body": False})
+
+    async def _events(self, send: Send) -> None:
+        async with AsyncExitStack() as stack:
+            begun: tuple[RunningSearch, sse.EventStream] | None = None
+            failure: QuarterdeckError | None = None
+            try:
+                async with (
+                    self._service.opened(self._wanted, self._border, self._tenant) as running,
+                    aclosing(running.events()) as events,
+                ):
+                    headers = [_query_id(running)]
+                    opening = sse.event_stream(send, HEARTBEAT, self._heartbeat_s, headers)
+                    stream = await stack.enter_async_context(opening)
+                    begun = running, stream
+                    async for event in events:
+                        await stream.send(frame_of(event))
+            except QuarterdeckError as error:
+                if begun is None:
+                    raise
+                failure = error
+            assert begun is not None, "what was not begun has raised"
+            running, stream = begun
+            await stream.send(done_frame(running, failure))
+
+
+async def _begin(running: RunningSearch, send: Send) -> None:
+    headers = [(b"content-type", _NDJSON.encode()), (b"cache-control", b"no-store"), _query_id(running)]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+
+
+def _query_id(running: RunningSearch) -> tuple[bytes, bytes]:
+    return b"x-query-id", running.query_id.encode()

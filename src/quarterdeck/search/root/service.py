@@ -1,0 +1,269 @@
+"""Log searches at their root: asked for here, planned, run with recruited workers or alone, and ended however they end.
+
+Whoever was recruited is released in any case: by a search that ends, fails, is canceled, or whose process is told to
+stop.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.core.ids import QueryId
+from quarterdeck.crew.artifacts.threads import in_thread
+from quarterdeck.crew.query_log import AskedQuery, QueryKind, QueryLog, shown
+from quarterdeck.http.gate import Caller
+from quarterdeck.search.machine.search import SearchConfig
+from quarterdeck.search.model import SearchSpec
+from quarterdeck.search.root.driver import Ports
+from quarterdeck.search.root.history import SearchHistory, figures_of
+from quarterdeck.search.root.planning import Sampling, SearchPlan, SearchRequest, plan, sources_of
+from quarterdeck.search.root.running import Gatherer, RunningSearch, Status
+from quarterdeck.stores.objects import ObjectStores
+from quarterdeck.stores.source_roots import Border, SourceRoots
+from quarterdeck.telemetry.logs import get_logger
+from quarterdeck.telemetry.masking import masked_text
+from quarterdeck.telemetry.metrics import SearchMetrics, SearchOutcome
+from quarterdeck.telemetry.traces import span
+
+_log = get_logger(__name__)
+
+DEFAULT_TENANT: Final = "default"
+
+
+class QueryIds(Protocol):
+    def query_id(self) -> QueryId: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    timeout_s: float = 600.0
+    """A search that asks for more gets this."""
+    at_once: int = 16
+    """Searches that run at the same time; one more is refused."""
+    ahead: int = 1
+    """Chunks that a worker has beyond its slots, while there are many."""
+    alone_at_once: int = 1
+    """Chunks that a search without workers searches at the same time, in this process."""
+    has_recruiters: bool = True
+    running_bytes: int = 4 * 1024**3
+    """Of files that one search has given to workers."""
+    held_bytes: int = 256 * 1024**2
+    """Of answers of chunks that one search holds in memory."""
+
+
+class SearchTooLateError(QuarterdeckError):
+    def __init__(self, limit_s: float) -> None:
+        super().__init__(
+            ErrorCode.DEADLINE_EXCEEDED,
+            "the search was canceled",
+            f"it had {limit_s:g} s and was not finished",
+            "allow more time, or search less",
+        )
+        self.args = (limit_s,)  # from which copy and pickle make it anew
+
+
+class SearchService:
+    def __init__(
+        self,
+        objects: ObjectStores,
+        ports: Ports,
+        sampling: Sampling,
+        make_gathering: Callable[[SearchSpec], Gatherer],
+        ids: QueryIds,
+        now_us: Callable[[], int],
+        options: SearchOptions,
+        metrics: SearchMetrics | None = None,
+        log: QueryLog | None = None,
+    ) -> None:
+        """`make_gathering` may block. `now_us` is the time of day, since 1970 in UTC. `log` remembers the queries of
+        the process."""
+        self.log: Final = log or QueryLog(ports.clock)
+        self._objects = objects
+        self._ports = ports
+        self._sampling = sampling
+        self._make_gathering = make_gathering
+        self._ids = ids
+        self._now_us = now_us
+        self._options = options
+        self._metrics = metrics
+        self._is_closed = False
+        self._ending: Final[set[asyncio.Task[None]]] = set()
+        self.history: Final = SearchHistory(now_us)
+        self.open_answers = 0
+        """Answers that are being sent."""
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether an answer is open, or workers are still being given back."""
+        return bool(self.open_answers or self._ending)
+
+    def close(self) -> None:
+        """No new searches: the process is on its way out. What is being planned goes on."""
+        self._is_closed = True
+
+    async def wait_quiet(self) -> None:
+        """Until all that ended searches have left behind is gone: workers are given back, files deleted."""
+        while self._ending:
+            await asyncio.wait(self._ending)
+
+    async def end(self) -> None:
+        """To be called when no search is open any more, and before what it needs is closed."""
+        self.close()
+        await self.wait_quiet()
+
+    async def insist_within(
+        self, roots: SourceRoots, caller: Caller, request: SearchRequest, tenant: str
+    ) -> Border | None:
+        """The border for what is found below sources. One that the caller may not name is refused: people see it."""
+        try:
+            return await roots.insist_for(caller, sources_of(request), self._objects)
+        except QuarterdeckError as refusal:
+            self._asked(request, tenant).end(refusal)
+            raise
+
+    def _asked(self, request: SearchRequest, tenant: str) -> AskedQuery:
+        """A search that is to be planned: people see it from now on."""
+        return self.log.asked(self._ids.query_id(), QueryKind.SEARCH, request.query, tenant)
+
+    @asynccontextmanager
+    async def opened(
+        self, request: SearchRequest, border: Border | None = None, tenant: str = DEFAULT_TENANT
+    ) -> AsyncGenerator[RunningSearch]:
+        """As `_opened`; `tenant` is who asks, for people who look."""
+        with self._asked(request, tenant) as asked:
+            async with self._opened(request, border, asked) as running:
+                yield running
+
+    @asynccontextmanager
+    async def _opened(
+        self, request: SearchRequest, border: Border | None, asked: AskedQuery
+    ) -> AsyncGenerator[RunningSearch]:
+        """Plans it, and gives it to the block, which reads its events. Raises what is wrong with the request, and
+        DEADLINE_EXCEEDED when its time is over, reading included. After the block it has ended, and is stopped if it
+        has not."""
+        limit_s = min(self._options.timeout_s, request.timeout_s or self._options.timeout_s)
+        limit = asyncio.timeout(limit_s)
+
+        def lateness() -> QuarterdeckError | None:
+            return SearchTooLateError(limit_s) if limit.expired() else None
+
+        try:
+            async with limit:
+                self._insist_open()
+                self._insist_room()
+                asked.begin()
+                planned = await plan(request, self._objects, self._sampling, self._now_us(), border)
+                self._insist_room()  # others may have begun while files were looked for
+                async with self._running(planned, lateness, asked) as running:
+                    yield running
+        except TimeoutError:
+            if not limit.expired():
+                raise  # somebody else's
+            raise SearchTooLateError(limit_s) from None
+
+    @asynccontextmanager
+    async def _running(
+        self, planned: SearchPlan, lateness: Callable[[], QuarterdeckError | None], asked: AskedQuery
+    ) -> AsyncGenerator[RunningSearch]:
+        """`lateness` is the reason of a cancel, when it was that."""
+        running = await self._begin(planned, asked)
+        asked.watch(lambda: figures_of(running))
+        status, error = Status.CANCELED, None
+        try:
+            with span("search", query_id=running.query_id):
+                yield running
+            status = running.status if running.is_whole else Status.CANCELED
+            if status is Status.PARTIAL:
+                asked.partial(running.problems.named())
+            elif status is Status.CANCELED:
+                asked.end(asyncio.CancelledError())
+        except QuarterdeckError as raised:
+            status, error = Status.ERROR, raised
+            raise
+        except asyncio.CancelledError:
+            error = lateness()
+            status = Status.CANCELED if error is None else Status.ERROR
+            raise
+        except Exception:
+            status = Status.ERROR
+            raise
+        finally:
+            self.history.end(running, status, error)
+            self._tell(running, status, error)
+            ending = asyncio.create_task(running.end(), name=f"end search {running.query_id}")
+            self._ending.add(ending)
+            ending.add_done_callback(self._ended)
+
+    async def _begin(self, planned: SearchPlan, asked: AskedQuery) -> RunningSearch:
+        options = self._options
+        config = SearchConfig(
+            max_workers=planned.request.max_workers if options.has_recruiters else 0,
+            ahead=options.ahead,
+            alone_at_once=options.alone_at_once,
+            running_bytes=options.running_bytes,
+            held_bytes=options.held_bytes,
+        )
+        made: list[Gatherer] = []
+        try:
+            await in_thread(lambda: made.append(self._make_gathering(planned.spec)))
+            running = RunningSearch(asked.query_id, planned, config, self._ports, made[0])
+        except BaseException:
+            for gathering in made:
+                await in_thread(gathering.close)
+            raise
+        _log.info(
+            "search begun",
+            query_id=running.query_id,
+            query=shown(planned.request.query),
+            files=planned.files,
+            chunks=len(planned.chunks),
+            size_bytes=planned.size_bytes,
+        )
+        self.history.begin(running, asked.tenant)
+        return running
+
+    def _ended(self, ending: asyncio.Task[None]) -> None:
+        self._ending.discard(ending)
+        error = None if ending.cancelled() else ending.exception()
+        if error is not None:
+            _log.error("the end of a search failed", exc_info=error)
+
+    def _tell(self, running: RunningSearch, status: Status, error: QuarterdeckError | None) -> None:
+        machine = running.driver.machine
+        _log.info(
+            "search ended",
+            query_id=running.query_id,
+            status=status.value,
+            seconds=round(running.seconds, 3),
+            matches=running.matches,
+            rows=running.rows,
+            lost=machine.lost,
+            retried=machine.retried,
+            reason=None if error is None else masked_text(error.message),
+        )
+        if self._metrics is not None:
+            self._metrics.latency[SearchOutcome(status.value)].observe(running.seconds)
+            self._metrics.searched_bytes.inc(running.searched_bytes)
+            self._metrics.workers_lost.inc(machine.lost)
+            self._metrics.chunks_retried.inc(machine.retried)
+
+    def _insist_open(self) -> None:
+        if self._is_closed:
+            raise QuarterdeckError(
+                ErrorCode.UNAVAILABLE,
+                "the search was not begun",
+                "this process is shutting down",
+                "ask another one, or this one when it is back",
+            )
+
+    def _insist_room(self) -> None:
+        if self.history.running >= self._options.at_once:
+            raise QuarterdeckError(
+                ErrorCode.RESOURCE_EXHAUSTED,
+                "the search was not begun",
+                f"{self.history.running} others run, as many as searches_at_once allows",
+                "ask again later, or let more run at once",
+            )
