@@ -19,6 +19,7 @@ from typer.testing import CliRunner, Result
 from quarterdeck.cli.main import app
 from quarterdeck.metrics.catalog import Catalog
 from quarterdeck.metrics.model import Segment
+from quarterdeck.metrics.tables import METRICS_SCHEMA
 from quarterdeck.stores.database.inline import InlineDatabase
 from quarterdeck.stores.database.opening import open_database
 from quarterdeck.terminal.short_numbers import shown_size
@@ -48,7 +49,7 @@ def imported(*arguments: str, read: str | bytes | None = None) -> Result:
 
 
 def segments_in(lake: Path, tenant: str = "default") -> tuple[Segment, ...]:
-    with closing(open_database(lake / "catalog.db")) as database:
+    with closing(open_database(lake / "catalog.db", (METRICS_SCHEMA,))) as database:
         catalog = Catalog(InlineDatabase(database), str(lake / "segments"))
         return asyncio.run(catalog.universe(tenant)).segments
 

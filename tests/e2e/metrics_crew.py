@@ -18,6 +18,7 @@ from quarterdeck.metrics.importing.importer import Imported, Lake, Source, impor
 from quarterdeck.metrics.promql.blocks import I64, Objects
 from quarterdeck.metrics.promql.memory import Series
 from quarterdeck.metrics.promql.result import Result
+from quarterdeck.metrics.tables import METRICS_SCHEMA
 from quarterdeck.stores.database.opening import open_database
 from quarterdeck.stores.objects import ObjectStores, S3Options
 from tests.conformance.json_answers import result_of
@@ -59,7 +60,7 @@ class MetricsCrew:
         middle_ms = int(np.median(np.concatenate([one.timestamps for one in series]))) if series else 0
         halves = (_cut(series, -(1 << 62), middle_ms), _cut(series, middle_ms, 1 << 62))
         folder = self._folder / "lake"
-        with closing(open_database(folder / "catalog.db")) as database:
+        with closing(open_database(folder / "catalog.db", (METRICS_SCHEMA,))) as database:
             lake = Lake(database, ObjectStores(S3Options()), str(folder / "segments"))
             return [
                 import_file(lake, _source(self._folder, half, f"{tenant} {number}"), tenant, shard_count=SHARDS)

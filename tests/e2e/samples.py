@@ -17,6 +17,7 @@ from quarterdeck.metrics.promql.blocks import F64, I64
 from quarterdeck.metrics.promql.engine import Engine
 from quarterdeck.metrics.promql.labels import Labels, from_mapping
 from quarterdeck.metrics.promql.memory import MemorySource, Series
+from quarterdeck.metrics.tables import METRICS_SCHEMA
 from quarterdeck.stores.database.opening import open_database
 from quarterdeck.stores.objects import ObjectStores
 from tests.e2e.crew import Coordinator, Document
@@ -127,7 +128,7 @@ class Store:
         note = folder / f"{samples.metric}.txt"
         note.write_text(f"{samples} {tenant}")
         source = Source(note, "made for a test", lambda: _Reader(samples))
-        with closing(open_database(self.database_url)) as database:
+        with closing(open_database(self.database_url, (METRICS_SCHEMA,))) as database:
             database.upgrade()
             return import_file(Lake(database, self.objects, self.lake_url), source, tenant, shard_count=shards)
 

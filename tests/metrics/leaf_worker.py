@@ -24,6 +24,7 @@ from quarterdeck.metrics.promql.flow.leaf import LeafValues
 from quarterdeck.metrics.promql.labels import get
 from quarterdeck.metrics.promql.plan.leaves import BaseExpr
 from quarterdeck.metrics.promql.plan.pipeline import plan_query
+from quarterdeck.metrics.tables import METRICS_SCHEMA
 from quarterdeck.metrics.tasks import LeafTask, QueryTimes, Task, WorkLimits, encode_task
 from quarterdeck.metrics.transfer.leaf_blocks import LeafReader
 from quarterdeck.metrics.transfer.notes_text import Report
@@ -83,7 +84,7 @@ class LeafWorker:
         return leaf, replace(task, **changes)
 
     async def _works(self, leaf: BaseExpr) -> tuple[ShardWork, ...]:
-        database = ThreadedDatabase(open_database(self.store.database_url))
+        database = ThreadedDatabase(open_database(self.store.database_url, (METRICS_SCHEMA,)))
         try:
             universe = await Catalog(database, self.store.lake_url).universe("default")
         finally:

@@ -64,6 +64,7 @@ from quarterdeck.metrics.series_service import SeriesService
 from quarterdeck.metrics.service import MetricsService, QueryOptions
 from quarterdeck.metrics.status_routes import prometheus_status_router
 from quarterdeck.metrics.stream_routes import stream_router
+from quarterdeck.metrics.tables import METRICS_SCHEMA
 from quarterdeck.metrics.tag_routes import tag_router
 from quarterdeck.metrics.text_routes import text_router
 from quarterdeck.metrics.warming import warm_all
@@ -191,7 +192,7 @@ class Coordinator:
             log=self._log,
         )
         self._memory = MemoryBudget(settings.memory_bytes)
-        self._database = ThreadedDatabase(open_database(settings.database_url))
+        self._database = ThreadedDatabase(open_database(settings.database_url, (METRICS_SCHEMA,)))
         self._orphans = OrphanCollector(
             self._database,
             self._objects,

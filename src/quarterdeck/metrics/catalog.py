@@ -12,11 +12,10 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Row, Select, bindparam, delete, func, or_, select, update
 
-from quarterdeck.metrics import places
+from quarterdeck.metrics import places, tables
 from quarterdeck.metrics.importing.batches import MetricMetadata
 from quarterdeck.metrics.model import Segment
 from quarterdeck.metrics.universe import Universe
-from quarterdeck.stores.database import tables
 from quarterdeck.stores.database.inserts import insert_into
 from quarterdeck.stores.database.port import Database
 from quarterdeck.stores.locations import parse_location

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,7 @@ from sqlalchemy import BigInteger, Column, Connection, MetaData, Table, Text, in
 
 from quarterdeck.stores.database.opening import open_database
 from quarterdeck.stores.database.options import DEFAULTS, DatabaseOptions
+from quarterdeck.stores.database.schema import Schema
 from quarterdeck.stores.database.sql import SqlDatabase
 
 T = TypeVar("T")
@@ -71,9 +72,13 @@ class Place:
 
     @contextmanager
     def opened(
-        self, options: DatabaseOptions = DEFAULTS, chance: Callable[[], float] = lambda: 0.5
+        self,
+        options: DatabaseOptions = DEFAULTS,
+        chance: Callable[[], float] = lambda: 0.5,
+        *,
+        schemas: Sequence[Schema] = (),
     ) -> Generator[SqlDatabase]:
-        database = open_database(self.url, options, chance)
+        database = open_database(self.url, schemas, options, chance)
         try:
             yield database
         finally:

@@ -9,11 +9,12 @@ from quarterdeck.simulation.loop import SimulatedLoop
 from quarterdeck.stores.database.inline import InlineDatabase
 from quarterdeck.stores.database.opening import open_database
 from tests.contract.database.places import Place, increment, make_counter, value
+from tests.contract.database.toys import FRUIT
 
 
 def test_it_runs_on_the_simulated_loop(sqlite_place: Place) -> None:
     async def scenario() -> int:
-        database = InlineDatabase(open_database(sqlite_place.url))
+        database = InlineDatabase(open_database(sqlite_place.url, [FRUIT]))
         await database.upgrade()
         await database.run(make_counter)
         await asyncio.gather(*(database.run(increment) for _ in range(5)))
@@ -33,7 +34,7 @@ def test_a_cancel_comes_before_the_transaction_or_when_it_is_committed(
     sqlite_place: Place, turns: int, committed: int
 ) -> None:
     async def scenario() -> int:
-        database = InlineDatabase(open_database(sqlite_place.url))
+        database = InlineDatabase(open_database(sqlite_place.url, ()))
         await database.run(make_counter)
         writing = asyncio.create_task(database.run(increment))
         for _ in range(turns):

@@ -15,7 +15,7 @@ from tests.contract.database.places import make_counter, value
 @pytest.mark.parametrize("form", ["{}", "sqlite:///{}"])
 def test_a_file_is_named_by_its_path_or_by_a_url_and_its_folder_is_made(tmp_path: Path, form: str) -> None:
     file = tmp_path / "new folder" / "a%20b.db"
-    database = open_database(form.format(file))
+    database = open_database(form.format(file), ())
     database.run(make_counter)
     database.close()
     assert file.is_file()
@@ -24,7 +24,7 @@ def test_a_file_is_named_by_its_path_or_by_a_url_and_its_folder_is_made(tmp_path
 
 def test_a_relative_path_stays_what_it_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    database = open_database("sqlite:///here.db")
+    database = open_database("sqlite:///here.db", ())
     monkeypatch.chdir("/")
     database.run(make_counter)
     database.close()
@@ -48,7 +48,7 @@ def test_a_relative_path_stays_what_it_meant(tmp_path: Path, monkeypatch: pytest
 )
 def test_anything_else_is_refused_with_what_is_possible_and_without_what_may_be_a_password(url: str) -> None:
     with pytest.raises(QuarterdeckError, match=r"sqlite:///path/to/file.db or postgresql://") as caught:
-        open_database(url)
+        open_database(url, ())
     assert caught.value.code is ErrorCode.INVALID_ARGUMENT
     assert "s3cret" not in "".join(traceback.format_exception(caught.value)).replace(repr(url), "")
     assert "s3cret" not in str(caught.value)
@@ -63,7 +63,7 @@ def test_anything_else_is_refused_with_what_is_possible_and_without_what_may_be_
     ],
 )
 def test_a_password_is_neither_in_the_name_of_a_database_nor_in_an_error(url: str) -> None:
-    database = open_database(url, DatabaseOptions(connect_timeout_s=2))
+    database = open_database(url, (), DatabaseOptions(connect_timeout_s=2))
     with pytest.raises(QuarterdeckError, match=r"127.0.0.1:1/name cannot be reached") as caught:
         database.read(value)
     database.close()
@@ -76,13 +76,13 @@ def test_a_password_is_neither_in_the_name_of_a_database_nor_in_an_error(url: st
 def test_without_the_driver_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(QuarterdeckError, match=r"install `quarterdeck\[postgres\]`"):
-        open_database("postgresql://user@host/name")
+        open_database("postgresql://user@host/name", ())
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(QuarterdeckError, match="file/inside/c") as caught:
-        open_database(tmp_path / "file" / "inside" / "c.db")
+        open_database(tmp_path / "file" / "inside" / "c.db", ())
     assert not caught.value.retryable
 
 
@@ -94,7 +94,7 @@ def test_options_that_make_no_sense_are_refused() -> None:
 
 
 def test_a_server_that_is_not_there_matters_only_when_it_is_asked() -> None:
-    open_database("postgresql://user@127.0.0.1:1/name").close()
+    open_database("postgresql://user@127.0.0.1:1/name", ()).close()
 
 
 @pytest.mark.parametrize(

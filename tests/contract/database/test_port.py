@@ -14,6 +14,7 @@ from quarterdeck.stores.database.opening import open_database
 from quarterdeck.stores.database.port import Database
 from quarterdeck.stores.database.threaded import ThreadedDatabase
 from tests.contract.database.places import Place, counters, increment, value
+from tests.contract.database.toys import FRUIT
 
 Scenario = Callable[[Database], Awaitable[None]]
 Play = Callable[[Scenario], None]
@@ -22,7 +23,7 @@ Play = Callable[[Scenario], None]
 @pytest.fixture(params=[ThreadedDatabase, InlineDatabase], ids=["threaded", "inline"])
 def play(request: pytest.FixtureRequest, counting: Place) -> Play:
     async def opened_for(scenario: Scenario) -> None:
-        database: Database = request.param(open_database(counting.url))
+        database: Database = request.param(open_database(counting.url, [FRUIT]))
         try:
             await scenario(database)
         finally:

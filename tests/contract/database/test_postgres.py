@@ -8,6 +8,7 @@ from sqlalchemy import Connection, text
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from tests.contract.database.places import Place, PostgresServer, increment, make_counter, value
+from tests.contract.database.toys import FRUIT
 
 
 @pytest.fixture
@@ -97,7 +98,10 @@ def test_a_wrong_password_is_told_without_it(guarded: None, postgres_server: Pos
 
 def test_a_database_that_is_not_there_is_named(postgres_server: PostgresServer) -> None:
     nowhere = Place("postgres", postgres_server.url("nowhere"))
-    with nowhere.opened() as database, pytest.raises(QuarterdeckError, match='"nowhere" does not exist') as caught:
+    with (
+        nowhere.opened(schemas=[FRUIT]) as database,
+        pytest.raises(QuarterdeckError, match='"nowhere" does not exist') as caught,
+    ):
         database.upgrade()
     assert caught.value.code is ErrorCode.UNAVAILABLE
 

@@ -21,7 +21,7 @@ INCREMENT = """
 import sys
 from quarterdeck.stores.database.opening import open_database
 from tests.contract.database.places import increment
-database = open_database(sys.argv[1])
+database = open_database(sys.argv[1], ())
 print("ready", flush=True)
 sys.stdin.read()
 for _ in range(30):

@@ -9,6 +9,7 @@ from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.stores.database.opening import open_database
 from quarterdeck.stores.database.options import DatabaseOptions
 from tests.contract.database.places import Place, counters, increment, make_counter, value
+from tests.contract.database.toys import FRUIT
 
 
 def pragma(connection: Connection, name: str) -> object:
@@ -42,14 +43,17 @@ def test_a_full_disk_is_an_error_that_may_pass_and_nothing_is_changed(sqlite_pla
 def test_a_file_that_is_no_database_is_named_and_left_alone(sqlite_place: Place) -> None:
     file = Path(sqlite_place.url)
     file.write_text("something else" * 1000)
-    with sqlite_place.opened() as database, pytest.raises(QuarterdeckError, match="not a database") as caught:
+    with (
+        sqlite_place.opened(schemas=[FRUIT]) as database,
+        pytest.raises(QuarterdeckError, match="not a database") as caught,
+    ):
         database.upgrade()
     assert not caught.value.retryable
     assert file.read_text() == "something else" * 1000
 
 
 def test_a_folder_in_its_place_is_an_error_that_names_it(tmp_path: Path) -> None:
-    database = open_database(tmp_path)
+    database = open_database(tmp_path, ())
     with pytest.raises(QuarterdeckError, match=f"{tmp_path} cannot be reached") as caught:
         database.run(make_counter)
     database.close()

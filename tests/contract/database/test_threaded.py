@@ -33,7 +33,7 @@ class Held:
 
 @asynccontextmanager
 async def threaded(place: Place) -> AsyncGenerator[ThreadedDatabase]:
-    database = ThreadedDatabase(open_database(place.url))
+    database = ThreadedDatabase(open_database(place.url, ()))
     try:
         yield database
     finally:
@@ -114,7 +114,7 @@ def test_a_transaction_that_was_canceled_before_it_began_does_not_begin(counting
 
 def test_closing_waits_for_what_was_asked_for(counting: Place) -> None:
     async def scenario() -> None:
-        database = ThreadedDatabase(open_database(counting.url))
+        database = ThreadedDatabase(open_database(counting.url, ()))
         held = Held()
         writing = asyncio.create_task(database.run(held))
         behind = asyncio.create_task(database.run(increment))
@@ -134,7 +134,7 @@ def test_closing_waits_for_what_was_asked_for(counting: Place) -> None:
 
 def test_closing_waits_for_a_read_too(counting: Place) -> None:
     async def scenario() -> None:
-        database = ThreadedDatabase(open_database(counting.url))
+        database = ThreadedDatabase(open_database(counting.url, ()))
         begun, release = threading.Event(), threading.Event()
 
         def read(connection: Connection) -> int:
@@ -156,7 +156,7 @@ def test_closing_waits_for_a_read_too(counting: Place) -> None:
 
 def test_what_fails_while_it_is_closed_fails_for_whoever_asked(counting: Place) -> None:
     async def scenario() -> None:
-        database = ThreadedDatabase(open_database(counting.url))
+        database = ThreadedDatabase(open_database(counting.url, ()))
         held = Held()
 
         def fail(connection: Connection) -> None:
@@ -178,7 +178,7 @@ def test_what_fails_while_it_is_closed_fails_for_whoever_asked(counting: Place) 
 
 def test_closing_waits_also_for_a_transaction_that_nobody_waits_for(counting: Place) -> None:
     async def scenario() -> None:
-        database = ThreadedDatabase(open_database(counting.url))
+        database = ThreadedDatabase(open_database(counting.url, ()))
         held = Held()
         writing = asyncio.create_task(database.run(held))
         await held.wait_begun()
@@ -197,7 +197,7 @@ def test_closing_waits_also_for_a_transaction_that_nobody_waits_for(counting: Pl
 
 def test_closing_gives_up_in_time_and_what_had_not_begun_is_told_so(counting: Place) -> None:
     async def scenario() -> None:
-        database = ThreadedDatabase(open_database(counting.url), close_max_s=0.05)
+        database = ThreadedDatabase(open_database(counting.url, ()), close_max_s=0.05)
         held = Held()
         writing = asyncio.create_task(database.run(held))
         behind = asyncio.create_task(database.run(increment))
@@ -216,7 +216,7 @@ def test_closing_gives_up_in_time_and_what_had_not_begun_is_told_so(counting: Pl
 
 def test_no_more_wait_than_may(counting: Place) -> None:
     async def scenario() -> None:
-        database = ThreadedDatabase(open_database(counting.url), waiting_max=2)
+        database = ThreadedDatabase(open_database(counting.url, ()), waiting_max=2)
         held = Held()
         waiting = [asyncio.create_task(database.run(held)), asyncio.create_task(database.run(increment))]
         await held.wait_begun()

@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import Connection
 
 from quarterdeck.metrics import catalog as module
+from quarterdeck.metrics import tables
 from quarterdeck.metrics.catalog import (
     Catalog,
     ImportRecord,
@@ -20,8 +21,8 @@ from quarterdeck.metrics.catalog import (
 )
 from quarterdeck.metrics.importing.batches import MetricMetadata
 from quarterdeck.metrics.model import Segment
+from quarterdeck.metrics.tables import METRICS_SCHEMA
 from quarterdeck.metrics.universe import Universe
-from quarterdeck.stores.database import tables
 from quarterdeck.stores.database.inline import InlineDatabase
 from quarterdeck.stores.database.sql import SqlDatabase
 from quarterdeck.stores.objects import ObjectRef
@@ -44,7 +45,7 @@ class Counted(InlineDatabase):
 
 @pytest.fixture
 def database(place: Place) -> Iterator[SqlDatabase]:
-    with place.opened() as opened:
+    with place.opened(schemas=[METRICS_SCHEMA]) as opened:
         opened.upgrade()
         yield opened
 

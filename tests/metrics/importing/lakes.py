@@ -16,6 +16,7 @@ from quarterdeck.metrics.promql.labels import Labels
 from quarterdeck.metrics.segments.file import SegmentFile
 from quarterdeck.metrics.segments.shelf import Shelf
 from quarterdeck.metrics.segments.source import OpenSegment, SegmentSource
+from quarterdeck.metrics.tables import METRICS_SCHEMA
 from quarterdeck.metrics.universe import Universe
 from quarterdeck.stores.database.inline import InlineDatabase
 from quarterdeck.stores.database.opening import open_database
@@ -69,7 +70,7 @@ def played(folder: Path, *parts: SampleBatch, breaks: Exception | None = None, c
 
 @contextmanager
 def lake_in(folder: Path) -> Generator[Lake]:
-    with closing(open_database(folder / "lake" / "catalog.db")) as database:
+    with closing(open_database(folder / "lake" / "catalog.db", (METRICS_SCHEMA,))) as database:
         database.upgrade()
         yield Lake(database, ObjectStores(), str(folder / "lake" / "segments"))
 

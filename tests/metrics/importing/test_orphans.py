@@ -25,6 +25,7 @@ from quarterdeck.metrics.importing.errors import SourceError
 from quarterdeck.metrics.importing.importer import Lake, import_file
 from quarterdeck.metrics.orphans import OrphanCollector
 from quarterdeck.metrics.places import PlaceKind
+from quarterdeck.metrics.tables import METRICS_SCHEMA
 from quarterdeck.stores import local_files
 from quarterdeck.stores.database.inline import InlineDatabase
 from quarterdeck.stores.database.opening import open_database
@@ -181,6 +182,7 @@ from contextlib import closing
 from quarterdeck.metrics.importing import importer
 from quarterdeck.metrics.importing.prometheus_text import PrometheusTextReader
 from quarterdeck.stores import durable_file
+from quarterdeck.metrics.tables import METRICS_SCHEMA
 from quarterdeck.stores.database.opening import open_database
 from quarterdeck.stores.objects import ObjectStores
 folder, point = Path(sys.argv[1]), sys.argv[2]
@@ -191,7 +193,7 @@ elif point == "publish":
     importer.publish = die
 elif point == "mark":
     importer.mark_published = die
-with closing(open_database(folder / "lake" / "catalog.db")) as database:
+with closing(open_database(folder / "lake" / "catalog.db", (METRICS_SCHEMA,))) as database:
     database.upgrade()
     lake = importer.Lake(database, ObjectStores(), str(folder / "lake" / "segments"))
     path = folder / "m.prom"
@@ -223,7 +225,7 @@ def test_an_import_that_still_runs_loses_nothing_to_the_collector(tmp_path: Path
         collecting, removed = Collecting(lake), list[int]()
 
         def collect(progress: importer.Progress) -> None:
-            with closing(open_database(tmp_path / "lake" / "catalog.db")) as database:
+            with closing(open_database(tmp_path / "lake" / "catalog.db", (METRICS_SCHEMA,))) as database:
                 other = Collecting(Lake(database, ObjectStores(), lake.url))
                 removed.append(_in_thread(lambda: other.collect(11.9)))
 
@@ -322,7 +324,7 @@ def test_when_an_import_is_replaced_while_it_is_published_only_the_new_one_is_sh
         copy, began = ObjectStores.copy, list[str]()
 
         def replace() -> int:
-            with closing(open_database(tmp_path / "lake" / "catalog.db")) as database:
+            with closing(open_database(tmp_path / "lake" / "catalog.db", (METRICS_SCHEMA,))) as database:
                 return import_file(Lake(database, ObjectStores(), lake.url), source, "default", again=True).segments
 
         async def copy_late(stores: ObjectStores, url: str, to_url: str) -> None:
@@ -444,7 +446,7 @@ def test_only_what_has_a_name_of_ours_and_is_older_than_the_grace_time_is_remove
 def test_published_segments_stay_when_the_catalog_does_not_seem_to_be_the_lakes(tmp_path: Path) -> None:
     with lake_in(tmp_path) as lake:
         import_file(lake, played(tmp_path, batch(rows(10))), "default")
-    with closing(open_database(tmp_path / "lost.db")) as database:
+    with closing(open_database(tmp_path / "lost.db", (METRICS_SCHEMA,))) as database:
         database.upgrade()
         lake = Lake(database, ObjectStores(), str(tmp_path / "lake" / "segments"))
         before = objects_in(tmp_path)

@@ -22,6 +22,7 @@ from quarterdeck.http.errors import add_error_handlers
 from quarterdeck.metrics.catalog import Catalog
 from quarterdeck.metrics.service import MetricsService, QueryOptions
 from quarterdeck.metrics.stream_routes import stream_router
+from quarterdeck.metrics.tables import METRICS_SCHEMA
 from quarterdeck.stores.database.opening import open_database
 from quarterdeck.stores.database.threaded import ThreadedDatabase
 from tests.crew.played import PlayedLink, register_with
@@ -41,7 +42,7 @@ class Port:
         self.driver: CoordinatorDriver[FetchedArtifact] = CoordinatorDriver(
             self.machine, clock=clock, ids=ids, fetcher=self
         )
-        self.database = ThreadedDatabase(open_database(str(lake.folder / "catalog.db")))
+        self.database = ThreadedDatabase(open_database(str(lake.folder / "catalog.db"), (METRICS_SCHEMA,)))
         catalog = Catalog(self.database, str(lake.segments))
         self.queries = MetricsService(self.driver, catalog, ids, clock, Timelines(clock), options)
         self.queries.warmed.set()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from quarterdeck.metrics.importing import importer
 from quarterdeck.metrics.importing.openmetrics import OpenMetricsReader
+from quarterdeck.metrics.tables import METRICS_SCHEMA
 from quarterdeck.stores.database.opening import open_database
 from quarterdeck.stores.objects import ObjectStores
 
@@ -34,7 +35,7 @@ class LakeFolder:
         source = self.folder / f"{name}.om"
         source.write_text("\n".join([*lines, "# EOF", ""]))
         before = set(self.segments.rglob("*.parquet"))
-        with closing(open_database(str(self.folder / "catalog.db"))) as database:
+        with closing(open_database(str(self.folder / "catalog.db"), (METRICS_SCHEMA,))) as database:
             database.upgrade()
             lake = importer.Lake(database, ObjectStores(), str(self.segments))
             read = importer.Source(source, "openmetrics", lambda: OpenMetricsReader(source))

@@ -26,6 +26,7 @@ from quarterdeck.metrics.importing.openmetrics import OpenMetricsReader
 from quarterdeck.metrics.importing.parquet import ParquetReader
 from quarterdeck.metrics.importing.prometheus_text import PrometheusTextReader
 from quarterdeck.metrics.promql.labels import METRIC_NAME
+from quarterdeck.metrics.tables import METRICS_SCHEMA
 from quarterdeck.stores.database.opening import open_database, place_of
 from quarterdeck.terminal.options import MetricsFormat, TimestampUnit
 from quarterdeck.terminal.short_numbers import shown_size
@@ -104,7 +105,7 @@ def run(order: ImportOrder) -> int:
 @contextmanager
 def opened_lake(target: LakeTarget) -> Generator[importer.Lake]:
     """Closed at the end of the block."""
-    with closing(open_database(target.database_url)) as database:
+    with closing(open_database(target.database_url, (METRICS_SCHEMA,))) as database:
         database.upgrade()
         yield importer.Lake(database, target.objects(), target.lake_url, target.orphan_grace_s)
 

@@ -4,7 +4,7 @@ What was written may hold a password, so no error repeats it.
 """
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,16 +15,21 @@ from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.stores.database.backend import Backend
 from quarterdeck.stores.database.options import DEFAULTS, DatabaseOptions
 from quarterdeck.stores.database.postgres import open_postgres
+from quarterdeck.stores.database.schema import Schema
 from quarterdeck.stores.database.sql import SqlDatabase
 from quarterdeck.stores.database.sqlite import open_sqlite
 
 
 def open_database(
-    url: str | Path, options: DatabaseOptions = DEFAULTS, chance: Callable[[], float] = random.random
+    url: str | Path,
+    schemas: Sequence[Schema],
+    options: DatabaseOptions = DEFAULTS,
+    chance: Callable[[], float] = random.random,
 ) -> SqlDatabase:
     """`sqlite:///relative.db`, `sqlite:////absolute.db`, the path of a file, or `postgresql://user:password@host/name`.
-    Nothing is connected yet. `chance` spreads out those who try again."""
-    return SqlDatabase(_opened(url, options), options, chance)
+    Nothing is connected yet. `schemas` are what it has to have, which `upgrade` sees to. `chance` spreads out those who
+    try again."""
+    return SqlDatabase(_opened(url, options), schemas, options, chance)
 
 
 @dataclass(frozen=True, slots=True)

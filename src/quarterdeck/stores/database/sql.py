@@ -5,7 +5,7 @@ It may be used from several threads. Those that write wait for each other here, 
 
 import random
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Final, TypeVar
 
@@ -16,7 +16,14 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from quarterdeck.stores.database.backend import Backend, Verdict
 from quarterdeck.stores.database.failures import DatabaseClosedError, always_late, none_free, translated
 from quarterdeck.stores.database.options import DEFAULTS, DatabaseOptions
-from quarterdeck.stores.database.schema import bring_up_to_date, is_up_to_date
+from quarterdeck.stores.database.schema import (
+    Schema,
+    bring_up_to_date,
+    check_apart,
+    is_newest,
+    schema_version,
+    versions_at_once,
+)
 
 T = TypeVar("T")
 
@@ -25,11 +32,17 @@ class SqlDatabase:
     """Transactions with retries, and errors that say what happened. `port.Database` says what each method promises."""
 
     def __init__(
-        self, backend: Backend, options: DatabaseOptions = DEFAULTS, chance: Callable[[], float] = random.random
+        self,
+        backend: Backend,
+        schemas: Sequence[Schema],
+        options: DatabaseOptions = DEFAULTS,
+        chance: Callable[[], float] = random.random,
     ) -> None:
+        check_apart(schemas)
         self.place: Final = backend.place
         self.readers: Final = options.readers
         self._backend: Final = backend
+        self._schemas: Final = tuple(schemas)
         self._options: Final = options
         self._chance: Final = chance
         self._lock: Final = threading.Lock()
@@ -46,13 +59,15 @@ class SqlDatabase:
         return self._tried(self._backend.reader, transaction)
 
     def upgrade(self) -> None:
-        if self.read(lambda connection: is_up_to_date(connection, self.place)):
+        """All of the schemas, or none when one of them fails."""
+        if self._all_are_newest():
             return
 
         def change(connection: Connection) -> None:
             self._backend.lock_schema(connection)
-            if not is_up_to_date(connection, self.place):
-                bring_up_to_date(connection)
+            for schema in self._schemas:
+                if not is_newest(schema, schema_version(connection, schema), self.place):
+                    bring_up_to_date(connection, schema)
 
         self._tried(self._backend.upgrader, change)
 
@@ -64,6 +79,16 @@ class SqlDatabase:
             in_use = self._under_way > 0
         if not in_use:
             self._disconnect()
+
+    def _all_are_newest(self) -> bool:
+        """Most starts end here, with one query for all schemas."""
+        if not self._schemas:
+            return True
+        try:
+            found = self.read(lambda connection: versions_at_once(connection, self._schemas))
+        except DBAPIError:  # one was never there; whatever else it may be, who looks closer meets it again
+            return False
+        return all(is_newest(schema, found.get(schema.owner), self.place) for schema in self._schemas)
 
     def _tried(self, engine: Engine, transaction: Callable[[Connection], T]) -> T:
         with self._in_use():

@@ -6,8 +6,8 @@ import pytest
 from sqlalchemy import Connection, delete, func, insert, select
 from sqlalchemy.exc import IntegrityError
 
+from quarterdeck.metrics.tables import METRICS_SCHEMA, catalog_versions, imports, metric_metadata, segments
 from quarterdeck.stores.database.inserts import insert_into
-from quarterdeck.stores.database.tables import catalog_versions, imports, metric_metadata, segments
 from tests.contract.database.places import Place
 
 LARGE = 2**62
@@ -15,7 +15,7 @@ LARGE = 2**62
 
 @pytest.fixture
 def catalog(place: Place) -> Place:
-    with place.opened() as database:
+    with place.opened(schemas=[METRICS_SCHEMA]) as database:
         database.upgrade()
         database.run(lambda connection: add_import(connection, "i1", "f1"))
     return place

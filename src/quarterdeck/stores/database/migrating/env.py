@@ -1,0 +1,8 @@
+"""What Alembic runs for each command: the migrations of one schema, on the connection and in the transaction of whoever
+calls."""
+
+from alembic import context
+
+given = context.config.attributes
+context.configure(connection=given["connection"], version_table=given["version_table"])
+context.run_migrations()
