@@ -72,7 +72,7 @@ mutants: $(READY) ## change core line by line and list the changes that no test 
 
 reference: $(READY) ## make the pages of docs/ that list settings, metrics and PromQL's conformance anew
 	@$(BIN)/python -m quarterdeck.config.reference > docs/configuration.md
-	@$(BIN)/python -m quarterdeck.telemetry.reference > docs/metrics.md
+	@$(BIN)/python -m quarterdeck.reference metrics > docs/metrics.md
 	@$(BIN)/python -m tests.conformance.table
 	@$(BIN)/python -m tests.differential.page
 

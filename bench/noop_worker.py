@@ -1,23 +1,23 @@
 """A worker whose work is to do nothing: the process of `quarterdeck worker`, with an executor that writes one row."""
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 
+from quarterdeck.capability import Capability, WorkerHost, WorkerPart
 from quarterdeck.config import WorkerSettings
+from quarterdeck.core.named import Named
 from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkKind
 from quarterdeck.crew.artifacts.spool import ArtifactSpool
-from quarterdeck.crew.executors import Execution
+from quarterdeck.crew.executors import Execution, KindExecutor
 from quarterdeck.crew.process.guard import Guard
 from quarterdeck.crew.process.lifecycle import leave, run_process
 from quarterdeck.stores.data_folder import DataFolder
 from quarterdeck.telemetry.logs import configure
-from quarterdeck.telemetry.metrics import WorkerMetrics
-from quarterdeck.worker.kinds import Kinds
 from quarterdeck.worker.process import Worker
-from quarterdeck.worker.storage import Storage
 
 _arrow: Any = pyarrow
 ROW: Any = _arrow.record_batch({"answer": [42]})
@@ -51,17 +51,28 @@ class NoOp:
         return writer.finish()
 
 
+class NothingOnWorker(WorkerPart):
+    def __init__(self, host: WorkerHost) -> None:
+        self._executor = NoOp(host.storage.spool)
+
+    def executors(self) -> Mapping[WorkKind, KindExecutor]:
+        return {KIND: self._executor}
+
+
+KIND: Final = WorkKind.SEARCH
+NOTHING: Final = Capability(name="nothing", kinds=(KIND,), on_worker=Named("__main__:NothingOnWorker"))
+
+
 def main() -> NoReturn:
     control, data_dir, lifeline = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
     configure("json", "warning")
-    settings = WorkerSettings(join=(control,), data_dir=data_dir, slots=1, queue_places=63, artifact_linger_s=0.5)
-
-    def kinds(_: WorkerSettings, storage: Storage, __: WorkerMetrics) -> Kinds:
-        return Kinds({WorkKind.SEARCH: NoOp(storage.spool)}, lambda: None)
+    settings = WorkerSettings(
+        join=(control,), data_dir=data_dir, slots=1, queue_places=63, kinds=(KIND,), artifact_linger_s=0.5
+    )
 
     guard = Guard(None, None, insecure=False)
     with DataFolder(settings.data_dir) as folder:
-        code = run_process(Worker(settings, folder, guard, kinds).run, lifeline)
+        code = run_process(Worker(settings, folder, guard, [NOTHING]).run, lifeline)
     leave(code)
 
 

@@ -16,7 +16,7 @@ from checks.source import Source
 PACKAGES = (
     *("http", "stores", "control", "crew"),
     *("metrics", "recruiter", "scan", "search"),
-    *("coordinator", "worker", "recruiter_process"),
+    *("coordinator", "worker"),
 )
 """The packages under the root whose code runs on the event loop of a real process, except for their commands."""
 

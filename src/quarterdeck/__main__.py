@@ -1,5 +1,5 @@
 """`python -m quarterdeck`: the command, for where it is not on the path."""
 
-from quarterdeck.cli.main import main
+from quarterdeck.command import main
 
 main()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from quarterdeck.cli.main import app
+from quarterdeck.command import app
 from quarterdeck.core.errors import ERROR_TABLE, ErrorCode
 
 PAGE = Path(__file__).parents[2] / "docs/exit-codes.md"

@@ -6,7 +6,7 @@ import sys
 import pytest
 from typer.testing import CliRunner, Result
 
-from quarterdeck.cli.main import app
+from quarterdeck.command import app
 
 
 def explain(*words: str) -> Result:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from quarterdeck.cli.main import app
+from quarterdeck.command import app
 from quarterdeck.metrics.commands.explain_report import AttemptReport
 from quarterdeck.metrics.commands.explain_timeline import bar, show_shards
 from tests.cli.answers import failure, matrix

@@ -13,7 +13,7 @@ import pytest
 from obstore.exceptions import GenericError
 from typer.testing import CliRunner, Result
 
-from quarterdeck.cli.main import app
+from quarterdeck.command import app
 from quarterdeck.core.errors import ERROR_TABLE, ErrorCode, QuarterdeckError
 from quarterdeck.engines.duckdb_errors import translated
 from quarterdeck.stores.data_folder import DataFolder

@@ -7,7 +7,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from quarterdeck.cli.main import app
+from quarterdeck.command import app
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.local_crew.handed_settings import MAX_BYTES, OPTION, handed_over, taken_over
 

@@ -12,7 +12,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from quarterdeck.cli.main import app
+from quarterdeck.command import app
 from tests.cli.terminal import at_terminal, plain
 
 COMMANDS = (
@@ -75,7 +75,7 @@ def test_the_help_of_a_command_teaches_by_example(command: str) -> None:
 @pytest.mark.parametrize("arguments", [("--help",), *((command, "--help") for command in COMMANDS)])
 def test_help_loads_nothing_heavy(arguments: tuple[str, ...]) -> None:
     script = (
-        "import json, sys\nfrom quarterdeck.cli.main import app\n"
+        "import json, sys\nfrom quarterdeck.command import app\n"
         f"app({list(arguments)!r}, standalone_mode=False)\n"
         "print('\\n' + json.dumps(list(sys.modules)))"
     )
@@ -165,7 +165,7 @@ def completed(shell: str, line: str) -> list[str]:
     script = (
         "import atexit, json, sys\nsys.argv = ['quarterdeck']\n"
         "atexit.register(lambda: sys.stderr.write(json.dumps(list(sys.modules))))\n"
-        "from quarterdeck.cli.main import main\nmain()"
+        "from quarterdeck.command import main\nmain()"
     )
     told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=False)
     assert not set(json.loads(told.stderr)) & set(HEAVY), "a shell waits for it at each press of Tab"

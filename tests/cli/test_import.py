@@ -16,7 +16,7 @@ import pyarrow.parquet as _parquet  # pyright: ignore[reportMissingTypeStubs]
 import pytest
 from typer.testing import CliRunner, Result
 
-from quarterdeck.cli.main import app
+from quarterdeck.command import app
 from quarterdeck.metrics.catalog import Catalog
 from quarterdeck.metrics.model import Segment
 from quarterdeck.metrics.tables import METRICS_SCHEMA

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from quarterdeck.cli.main import app
+from quarterdeck.command import app
 from tests.cli.answers import failure
 from tests.cli.scripted import Script, scripted_coordinator
 from tests.cli.terminal import at_terminal, plain

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from quarterdeck.cli.main import app
+from quarterdeck.command import app
 from tests.cli.answers import START_S, failure, histogram, matrix, success, vector
 from tests.cli.scripted import Request, Script, error, scripted_coordinator
 from tests.cli.terminal import COLOURS, MOVEMENTS, at_terminal, plain

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from quarterdeck.cli.main import app
+from quarterdeck.command import app
 from tests.cli.answers import START_S, failure, matrix, vector
 from tests.cli.scripted import Script, error, scripted_coordinator
 

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from checks.peers import PROMETHEUS, PeerMissingError, fetch
-from quarterdeck.cli.main import app
+from quarterdeck.command import app
 from quarterdeck.metrics.promql.memory import Series
 from tests.differential.peer import PrometheusClient, running_prometheus
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from quarterdeck.cli.main import app
+from quarterdeck.command import app
 from quarterdeck.metrics.commands import sample_data
 from quarterdeck.metrics.commands.sample_files import write_files
 from quarterdeck.metrics.commands.sample_metrics import SampleMetrics

@@ -14,7 +14,7 @@ import pytest
 from pyarrow import parquet  # pyright: ignore[reportMissingTypeStubs] - it has none
 from typer.testing import CliRunner, Result
 
-from quarterdeck.cli.main import app
+from quarterdeck.command import app
 from quarterdeck.terminal.sources import absolute
 from tests.cli.scripted import QUERY_ID, Request, Script, arrow_stream, error, query, scripted_coordinator
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from quarterdeck.cli.main import app
+from quarterdeck.command import app
 from tests.cli.scripted import Request, Script, error, scripted_coordinator
 from tests.cli.search_answers import SEARCH, begin, done, event, failed, gives, problem, progress, rows, send
 
@@ -433,7 +433,7 @@ def test_a_reader_that_goes_away_ends_it_quietly(script: Script) -> None:
 
 def test_nothing_heavy_is_loaded_before_the_request_is_sent() -> None:
     script = (
-        "import json, sys\nfrom quarterdeck.terminal import client\nfrom quarterdeck.cli.main import app\n"
+        "import json, sys\nfrom quarterdeck.terminal import client\nfrom quarterdeck.command import app\n"
         "client.Client.post = lambda *_, **__: sys.exit(json.dumps(list(sys.modules)))\n"
         "app(['search', 'level=error', 'a', 'b', '--url', 'http://x', '--order', 'none'])"
     )

@@ -13,7 +13,7 @@ import pytest
 from pyarrow import parquet  # pyright: ignore[reportMissingTypeStubs]
 from typer.testing import CliRunner, Result
 
-from quarterdeck.cli.main import app
+from quarterdeck.command import app
 
 arrow: Any = pyarrow
 arrow_files: Any = parquet

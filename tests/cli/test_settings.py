@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from quarterdeck.cli.main import app
+from quarterdeck.command import app
 from quarterdeck.config import InvalidSettingsError, load_worker
 from quarterdeck.config.host import cores, memory_bytes
 from quarterdeck.local_crew.crew_plan import CrewPlan, CrewRequest

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from quarterdeck import __version__
-from quarterdeck.cli.main import app
+from quarterdeck.command import app
 from quarterdeck.search.world import scenario as recruiting_scenario
 from quarterdeck.search.world import world as recruiting_world
 from quarterdeck.simulation.faults import FAULTS

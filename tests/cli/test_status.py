@@ -11,7 +11,7 @@ from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from quarterdeck.cli import status as status_module
-from quarterdeck.cli.main import app
+from quarterdeck.command import app
 from quarterdeck.terminal.crew_table import crew_screen
 from quarterdeck.terminal.documents import CrewReport, DiskReport, QueryReport, WorkerReport
 from tests.cli.scripted import Script, crew, error, query, scripted_coordinator, worker

@@ -12,7 +12,7 @@ COMPILES_FOR_EVER = """
     import sys
     import threading
     import quarterdeck.{module} as process
-    from quarterdeck.cli.main import main
+    from quarterdeck.command import main
 
     def compile():
         print("compiles", flush=True)

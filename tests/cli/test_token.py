@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from quarterdeck.cli.main import app
 from quarterdeck.cli.up import suggestions
+from quarterdeck.command import app
 from quarterdeck.local_crew.crew_plan import CrewPlan, CrewRequest
 from quarterdeck.security.local_processes import RUN_DIR_VARIABLE, LocalProcesses
 from quarterdeck.security.tokens import SharedToken

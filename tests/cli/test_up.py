@@ -18,7 +18,7 @@ import duckdb
 import pytest
 from typer.testing import CliRunner, Result
 
-from quarterdeck.cli.main import app
+from quarterdeck.command import app
 from quarterdeck.stores.data_folder import announced
 
 pytestmark = pytest.mark.xdist_group("crew")  # where groups stay together, the crew is started once

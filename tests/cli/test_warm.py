@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 from quarterdeck.cli import compiled_code
 from quarterdeck.cli import warm as warming
 from quarterdeck.cli.compiled_code import compile_first, everything
-from quarterdeck.cli.main import app
 from quarterdeck.cli.warm import Screen, shown_place
+from quarterdeck.command import app
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.engines import code_folder
 from quarterdeck.engines.code_folder import CodeFolder, NoPlaceError

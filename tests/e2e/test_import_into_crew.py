@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from quarterdeck.cli.main import app
+from quarterdeck.command import app
 from tests.cli.scripted import Script, scripted_coordinator
 from tests.e2e.crew import Coordinator, Crew
 from tests.e2e.door import TOKEN

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from quarterdeck.cli.main import app
+from quarterdeck.command import app
 from quarterdeck.stores.objects import ObjectStores
 from tests.contract.database.places import NoServer, PostgresServer, postgres
 from tests.e2e.crew import Coordinator, Crew

@@ -19,6 +19,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.routing import Route
 
+from quarterdeck.capabilities import CAPABILITIES
 from quarterdeck.config import CoordinatorSettings, RecruiterSettings, WorkerSettings
 from quarterdeck.coordinator import process as coordinator_process
 from quarterdeck.coordinator.process import Coordinator
@@ -26,12 +27,15 @@ from quarterdeck.crew.process import pages
 from quarterdeck.crew.process.doors import Doors
 from quarterdeck.crew.process.guard import Guard
 from quarterdeck.crew.process.lifecycle import ForcedEnd, StopSignals
-from quarterdeck.recruiter_process import process as recruiter_module
-from quarterdeck.recruiter_process.process import Recruiter
+from quarterdeck.metrics import on_coordinator as metrics_on_coordinator
+from quarterdeck.recruiter.capability import RECRUITER
+from quarterdeck.scan.capability import SCAN
+from quarterdeck.search import process as recruiter_module
+from quarterdeck.search.capability import SEARCH
+from quarterdeck.search.process import Recruiter
 from quarterdeck.security.tokens import SharedToken
 from quarterdeck.stores.data_folder import DataFolder
 from quarterdeck.worker import process as worker_module
-from quarterdeck.worker.kinds import Kinds
 from quarterdeck.worker.process import Worker
 from tests.http.large_input import large_requests, status_of
 from tests.patience import PATIENCE_S
@@ -143,7 +147,7 @@ async def running(run: Callable[[StopSignals, ForcedEnd], Any], is_up: Callable[
 def wired(monkeypatch: pytest.MonkeyPatch) -> Wired:
     for module in (coordinator_process, recruiter_module, worker_module):
         monkeypatch.setattr(module, "settle_memory", lambda: None)
-    monkeypatch.setattr(coordinator_process, "warm_all", lambda: None)
+    monkeypatch.setattr(metrics_on_coordinator, "warm_all", lambda: None)
     return Wired(monkeypatch)
 
 
@@ -157,7 +161,7 @@ def coordinator(folder: DataFolder, tmp_path: Path) -> Coordinator:
         query_timeout_s=20.0,
         search_timeout_s=20.0,
     )
-    return Coordinator(settings, folder, GUARD)
+    return Coordinator(settings, folder, GUARD, CAPABILITIES)
 
 
 def worker(folder: DataFolder, tmp_path: Path) -> Worker:
@@ -167,8 +171,9 @@ def worker(folder: DataFolder, tmp_path: Path) -> Worker:
         control_listen="127.0.0.1:0",
         recruiters=("http://127.0.0.1:9",),
         drain_max_s=0.1,
+        kinds=SCAN.kinds,
     )
-    return Worker(settings, folder, GUARD, lambda settings, storage, metrics: Kinds({}, lambda: None))
+    return Worker(settings, folder, GUARD, (SCAN, RECRUITER, SEARCH))
 
 
 def recruiter(folder: DataFolder, tmp_path: Path) -> Recruiter:

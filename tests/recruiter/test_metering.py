@@ -4,10 +4,10 @@ import asyncio
 
 from quarterdeck.http.stalls import StallFigures
 from quarterdeck.recruiter.machine.pool import NodeFigures, PoolFigures
-from quarterdeck.recruiter.metering import RecruiterMeter, measured, scaling
+from quarterdeck.recruiter.metering import RecruiterMeter, RecruiterMetrics, measured, scaling
 from quarterdeck.recruiter.service import RecruiterService
 from quarterdeck.telemetry.exposition import new_registry
-from quarterdeck.telemetry.metrics import RecruiterMetrics, Rejection
+from quarterdeck.telemetry.metrics import Rejection
 from tests.crew.played import LoopClock, played
 from tests.recruiter.test_service import Numbered, offer
 from tests.telemetry.scrape import value

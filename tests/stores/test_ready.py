@@ -11,7 +11,7 @@ from quarterdeck.config import CoordinatorSettings, RecruiterSettings
 from quarterdeck.coordinator.process import Coordinator
 from quarterdeck.core.errors import QuarterdeckError
 from quarterdeck.crew.process.guard import Guard
-from quarterdeck.recruiter_process.process import Recruiter
+from quarterdeck.search.process import Recruiter
 from quarterdeck.stores.data_folder import DataFolder
 from quarterdeck.stores.objects import ObjectStores
 
@@ -24,7 +24,7 @@ def recruiter(folder: DataFolder, guard: Guard) -> tuple[ObjectStores, Callable[
 
 
 def coordinator(folder: DataFolder, guard: Guard) -> tuple[ObjectStores, Callable[[], Sequence[str]]]:
-    made = Coordinator(CoordinatorSettings(data_dir=folder.path, store_timeout_s=SOON_S), folder, guard)
+    made = Coordinator(CoordinatorSettings(data_dir=folder.path, store_timeout_s=SOON_S), folder, guard, ())
     return made._objects, made._missing  # pyright: ignore[reportPrivateUsage]
 
 

@@ -1,7 +1,11 @@
 """Figures of a process in which everything has another number, so that a mix-up shows."""
 
 from quarterdeck.core.workcoord.coordinator.tables import WorkerState, WorkState
-from quarterdeck.telemetry.metrics import CoordinatorFigures, RecruiterFigures, Rejection, SearchFigures, WorkerFigures
+from quarterdeck.metrics.metering import LeafFigures, QueryFigures
+from quarterdeck.recruiter.metering import RecruiterFigures
+from quarterdeck.recruiter.worker_metering import ReservationFigures
+from quarterdeck.search.metering import SearchFigures
+from quarterdeck.telemetry.metrics import CoordinatorFigures, Rejection, WorkerFigures
 
 
 def coordinator_figures() -> CoordinatorFigures:
@@ -52,14 +56,29 @@ def worker_figures() -> WorkerFigures:
         cache_misses=45,
         served_bytes=7003,
         drops_failed=46,
-        reserved=True,
-        searches=47,
-        searches_broken=48,
-        recruit_failures=49,
-        abandoned=50,
         stalls={"/worker/chunksearch": 83},
         stalled_s={"/worker/chunksearch": 84.5},
     )
+
+
+def query_figures() -> QueryFigures:
+    return QueryFigures(
+        queries_running=87,
+        queries_queued=88,
+        oldest_queued_query_age_s=89.5,
+        query_memory_bytes=90,
+        queries_ended_for_memory=91,
+    )
+
+
+def leaf_figures() -> LeafFigures:
+    return LeafFigures(
+        sample_memory_bytes=92, sample_hits=93, sample_misses=94, query_memory_bytes=95, queries_ended_for_memory=96
+    )
+
+
+def reservation_figures() -> ReservationFigures:
+    return ReservationFigures(reserved=True, searches=47, searches_broken=48, recruit_failures=49, abandoned=50)
 
 
 def recruiter_figures() -> RecruiterFigures:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from enum import StrEnum
 from functools import cache
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -17,6 +17,10 @@ from quarterdeck.core.workcoord.coordinator.effects import CloseReason, Outcome
 from quarterdeck.core.workcoord.coordinator.tables import WORK_TABLE, WorkState
 from quarterdeck.core.workcoord.messages import RejectReason
 from quarterdeck.core.workcoord.model import WorkKind
+from quarterdeck.metrics.metering import coordinator_readings
+from quarterdeck.metrics.metering import worker_readings as leaf_readings
+from quarterdeck.recruiter.metering import RecruiterMetrics
+from quarterdeck.recruiter.worker_metering import worker_readings as reservation_readings
 from quarterdeck.telemetry.exposition import new_registry
 from quarterdeck.telemetry.metrics import (
     REASSIGNMENTS,
@@ -24,10 +28,7 @@ from quarterdeck.telemetry.metrics import (
     CoordinatorMetrics,
     DisconnectReason,
     ReassignmentReason,
-    RecruiterFigures,
-    RecruiterMetrics,
     RemovalReason,
-    WorkerFigures,
     WorkerMetrics,
     error_code,
     exemplar,
@@ -35,8 +36,18 @@ from quarterdeck.telemetry.metrics import (
 from quarterdeck.telemetry.metrics.families import Families
 from quarterdeck.telemetry.metrics.figures import MOST_VALUES
 from quarterdeck.telemetry.metrics.series import Counter, Histogram
-from tests.telemetry.full import coordinator_figures, recruiter_figures, worker_figures
+from tests.telemetry.full import (
+    coordinator_figures,
+    leaf_figures,
+    query_figures,
+    recruiter_figures,
+    reservation_figures,
+    worker_figures,
+)
 from tests.telemetry.scrape import Line, scrape, value
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 COORDINATOR, WORKER, RECRUITER = "quarterdeck_coordinator", "quarterdeck_worker", "quarterdeck_recruiter"
 
@@ -111,6 +122,7 @@ def _coordinator() -> tuple[CollectorRegistry, CoordinatorMetrics]:
     registry = new_registry()
     metrics = CoordinatorMetrics(registry)
     metrics.read_figures_from(coordinator_figures)
+    coordinator_readings(metrics.families).read_from(query_figures)
     return registry, metrics
 
 
@@ -118,6 +130,8 @@ def _worker() -> tuple[CollectorRegistry, WorkerMetrics]:
     registry = new_registry()
     metrics = WorkerMetrics(registry)
     metrics.read_figures_from(worker_figures)
+    leaf_readings(metrics.families).read_from(leaf_figures)
+    reservation_readings(metrics.families).read_from(reservation_figures)
     return registry, metrics
 
 
@@ -292,10 +306,17 @@ def test_a_registry_is_for_one_process() -> None:
 
 @pytest.mark.parametrize(
     "figures, prefix",
-    [(coordinator_figures(), COORDINATOR), (worker_figures(), WORKER), (recruiter_figures(), RECRUITER)],
-    ids=["coordinator", "worker", "recruiter"],
+    [
+        (coordinator_figures(), COORDINATOR),
+        (query_figures(), COORDINATOR),
+        (worker_figures(), WORKER),
+        (leaf_figures(), WORKER),
+        (reservation_figures(), WORKER),
+        (recruiter_figures(), RECRUITER),
+    ],
+    ids=["coordinator", "queries", "worker", "leaves", "reservations", "recruiter"],
 )
-def test_every_figure_is_exposed(figures: CoordinatorFigures | WorkerFigures | RecruiterFigures, prefix: str) -> None:
+def test_every_figure_is_exposed(figures: "DataclassInstance", prefix: str) -> None:
     """All figures are different numbers, so each must be found in the scrape; the two states are 0 and 1."""
     shown = {line.value for line in _lines() if line.name.startswith(prefix)}
     for field in fields(figures):

@@ -11,17 +11,20 @@ import pytest
 from fastapi import FastAPI
 
 from quarterdeck import __version__
+from quarterdeck.search.asks import ASKS
+from quarterdeck.search.process import FRONT as RECRUITER_FRONT
 from quarterdeck.web import fronts
 from quarterdeck.web.front import Ask, Front, Panel, front_router
 from quarterdeck.web.page import FRONT_SCRIPT
 from tests.http.asked import Answer, ask
 
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
-ALL = [fronts.COORDINATOR, fronts.RECRUITER, fronts.WORKER]
+COORDINATOR = fronts.coordinator([Ask("PromQL", "quarterdeck query up --url {url}"), *ASKS])
+ALL = [COORDINATOR, RECRUITER_FRONT, fronts.WORKER]
 STRANGE = Front("<role>", 'about "it" & <more>', (Ask("<ask>", "<b>{url}</b>"),), (Panel("crew", 'v1"><x', "<panel>"),))
 
 
-def get(front: Front = fronts.COORDINATOR, lacks: list[str] | None = None, **headers: str) -> Answer:
+def get(front: Front = COORDINATOR, lacks: list[str] | None = None, **headers: str) -> Answer:
     app = FastAPI()
     app.include_router(front_router(front, lambda: lacks or []))
     return asyncio.run(ask(app, "/", **{"host": "127.0.0.1:7070", **headers}))

@@ -2,49 +2,64 @@
 
 import subprocess
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from quarterdeck.capabilities import CAPABILITIES
+from quarterdeck.capability import Capability, Offers, WorkerHost
 from quarterdeck.config import WorkerSettings
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.workcoord.model import WorkKind
-from quarterdeck.worker.kinds import all_kinds
-
-NOTHING: Any = None
-
-
-class AnyStorage:
-    """An executor keeps what it is given until there is work."""
-
-    cache = spool = None
+from quarterdeck.crew.process.clocks import MonotonicClock
+from quarterdeck.crew.process.memory_budget import MemoryBudget
+from quarterdeck.telemetry.exposition import new_registry
+from quarterdeck.telemetry.metrics.families import Families
+from quarterdeck.worker.kinds import insist_known
 
 
-def kinds_of(*kinds: WorkKind) -> frozenset[WorkKind]:
-    storage: Any = AnyStorage()
-    found = all_kinds(WorkerSettings(kinds=kinds), storage, NOTHING)
-    found.close()
-    return frozenset(found.executors)
-
-
-@pytest.mark.parametrize("kinds", [(WorkKind.LEAF,), (WorkKind.SEARCH,), (WorkKind.LEAF, WorkKind.SEARCH)])
-def test_there_is_an_executor_for_each_kind_that_is_asked_for(kinds: tuple[WorkKind, ...]) -> None:
-    assert kinds_of(*kinds) == frozenset(kinds)
+def any_host() -> WorkerHost:
+    """Parts keep what they are given until there is work."""
+    nothing: Any = None
+    storage: Any = SimpleNamespace(cache=None, spool=None, objects=None)
+    return WorkerHost(
+        settings=WorkerSettings(),
+        folder=nothing,
+        guard=nothing,
+        clock=MonotonicClock(),
+        registry=nothing,
+        families=Families(new_registry(), "quarterdeck_worker"),
+        storage=storage,
+        memory=MemoryBudget(),
+        observe=nothing,
+        url=nothing,
+        set_accepting=nothing,
+        leave=nothing,
+        offers=Offers(),
+    )
 
 
 def test_a_kind_that_nobody_executes_is_refused_with_those_that_are() -> None:
     with pytest.raises(QuarterdeckError, match="set kinds to some of leaf, search") as caught:
-        kinds_of(WorkKind.LEAF, WorkKind.EPOCH)
+        insist_known((WorkKind.LEAF, WorkKind.EPOCH), CAPABILITIES)
     assert caught.value.code is ErrorCode.INVALID_ARGUMENT
     assert "cannot take epoch work" in caught.value.message
 
 
-@pytest.mark.parametrize(("kind", "unneeded"), [("search", "numba"), ("search", "duckdb"), ("leaf", "duckdb")])
-def test_what_another_kind_needs_is_not_loaded(kind: str, unneeded: str) -> None:
+@pytest.mark.parametrize("capability", CAPABILITIES, ids=[one.name for one in CAPABILITIES])
+def test_a_capability_executes_the_kinds_that_it_names(capability: Capability) -> None:
+    part = None if capability.on_worker is None else capability.on_worker.load()(any_host())
+    assert frozenset(() if part is None else part.executors()) == frozenset(capability.kinds)
+    if part is not None:
+        part.close()
+
+
+@pytest.mark.parametrize(("name", "unneeded"), [("scan", "numba"), ("scan", "duckdb"), ("metrics", "duckdb")])
+def test_what_another_kind_needs_is_not_loaded(name: str, unneeded: str) -> None:
     script = (
-        "import sys\nfrom types import SimpleNamespace as N\n"
-        "from quarterdeck.config import WorkerSettings\nfrom quarterdeck.worker.kinds import all_kinds\n"
-        f"all_kinds(WorkerSettings(kinds={kind!r}), N(cache=None, spool=None), None).close()\n"
+        "import sys\nfrom quarterdeck.capabilities import CAPABILITIES\n"
+        f"[one.on_worker.load() for one in CAPABILITIES if one.name == {name!r}]\n"
         f"sys.exit({unneeded!r} in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from quarterdeck.capabilities import CAPABILITIES
 from quarterdeck.config import WorkerSettings
 from quarterdeck.core.workcoord.model import WorkKind
 from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds
@@ -16,6 +17,7 @@ from quarterdeck.crew.process.guard import Guard
 from quarterdeck.crew.process.lifecycle import ForcedEnd, StopSignals
 from quarterdeck.http.client import HttpClient, Origin, split_address
 from quarterdeck.recruiter.model import Recruited
+from quarterdeck.recruiter.on_worker import addr_of
 from quarterdeck.recruiter.routes import RecruiterRoute
 from quarterdeck.recruiter.service import RecruiterService
 from quarterdeck.search.client import HttpSearchWorkers
@@ -24,7 +26,6 @@ from quarterdeck.search.ports import WorkerNotReachedError
 from quarterdeck.security.tokens import SharedToken
 from quarterdeck.stores.data_folder import DataFolder
 from quarterdeck.worker.process import Worker
-from quarterdeck.worker.recruitment import addr_of
 from tests.http.asked import served
 from tests.http.client_scene import rest_of
 from tests.patience import PATIENCE_S
@@ -102,7 +103,7 @@ async def crew(folder: Path, **given: Any) -> AsyncGenerator[tuple[Scene, "async
         )
         with DataFolder(settings.data_dir) as data, StopSignals() as signals:
             scene, end = Scene(recruiter, signals, logs), ForcedEnd()
-            running = asyncio.create_task(Worker(settings, data, GUARD).run(signals, end))
+            running = asyncio.create_task(Worker(settings, data, GUARD, CAPABILITIES).run(signals, end))
             try:
                 yield scene, running
                 signals.first.set()

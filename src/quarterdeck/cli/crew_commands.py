@@ -10,26 +10,6 @@ from quarterdeck.terminal import options as opt
 from quarterdeck.terminal.telling import exit_code_of
 
 
-def demo(
-    rows: Annotated[int, typer.Option(min=1000, help="How many rows to make and to ask about.")] = 10_000_000,
-) -> None:
-    """See a query survive the loss of a worker.
-
-    Writes some Parquet files into a temporary folder, starts a coordinator and four workers, asks a question over all
-    files, kills one worker with SIGKILL while it works, and compares the answer with the one that DuckDB gives alone.
-    It takes half a minute, needs nothing that runs already, and leaves nothing behind.
-
-    Examples:
-
-      quarterdeck demo
-
-      quarterdeck demo --rows 2000000
-    """
-    from quarterdeck.scan.commands.demo import run  # noqa: PLC0415 - loaded when it is needed
-
-    raise typer.Exit(exit_code_of(lambda: run(rows)))
-
-
 def up(
     workers: Annotated[
         int | None, typer.Option(min=1, max=1000, help="How many.  [default: as many as cores, at least 2]")
@@ -180,6 +160,7 @@ def warm(
 
 
 def coordinator(
+    ctx: typer.Context,
     config: opt.ConfigFile = None,
     data_dir: opt.DataDir = None,
     http_host: Annotated[str | None, typer.Option(help="Where people and programs ask.  [default: 127.0.0.1]")] = None,
@@ -219,10 +200,11 @@ def coordinator(
         insecure=insecure,
         log_level=log_level,
     )
-    raise typer.Exit(exit_code_of(lambda: run_coordinator(config, flags, lifeline)))
+    raise typer.Exit(exit_code_of(lambda: run_coordinator(ctx.obj, config, flags, lifeline)))
 
 
 def worker(
+    ctx: typer.Context,
     config: opt.ConfigFile = None,
     data_dir: opt.DataDir = None,
     join: Annotated[
@@ -266,48 +248,11 @@ def worker(
         insecure=insecure,
         log_level=log_level,
     )
-    raise typer.Exit(exit_code_of(lambda: run_worker(config, flags, lifeline)))
-
-
-def recruiter(
-    config: opt.ConfigFile = None,
-    data_dir: opt.DataDir = None,
-    http_host: Annotated[
-        str | None, typer.Option(help="Where workers register and roots recruit.  [default: 127.0.0.1]")
-    ] = None,
-    http_port: Annotated[int | None, typer.Option(help="0 takes any free one.  [default: 7073]")] = None,
-    insecure: opt.Insecure = None,
-    log_level: opt.LogLevel = None,
-    settings: opt.Settings = None,
-    lifeline: opt.Lifeline = None,
-    handed_settings: opt.HandedSettings = None,
-) -> None:
-    """Run a recruiter by itself: idle workers register with it, and whoever needs some for a long job gets them.
-
-    Every coordinator is a recruiter, too; by itself it is one without the rest. It keeps nothing: workers that it gave
-    away do not need it, and the others register again after a restart, or with another one. It stops on SIGTERM: all
-    registered workers are sent on at once, running requests may finish for a while. A second signal stops it at once.
-
-    Examples:
-
-      quarterdeck recruiter
-
-      quarterdeck recruiter --http-host 10.0.0.5 --http-port 8080 --config crew.yaml
-    """
-    from quarterdeck.cli.processes import run_recruiter  # noqa: PLC0415 - loaded when it is needed
-
-    flags = opt.merge_flags(
-        opt.parse_settings([*taken_over(handed_settings), *(settings or ())]),
-        data_dir=data_dir,
-        http_host=http_host,
-        http_port=http_port,
-        insecure=insecure,
-        log_level=log_level,
-    )
-    raise typer.Exit(exit_code_of(lambda: run_recruiter(config, flags, lifeline)))
+    raise typer.Exit(exit_code_of(lambda: run_worker(ctx.obj, config, flags, lifeline)))
 
 
 def simulate(
+    ctx: typer.Context,
     seed: Annotated[int | None, typer.Option(help="Replay this one seed, and print what happened.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Play this many seeds, one disaster each.")] = 1000,
     start: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
@@ -321,33 +266,25 @@ def simulate(
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes at a time; as many as cores if not given.")] = None,
     shrink: Annotated[bool, typer.Option(help="Make a failing scenario as small as it can be.")] = True,
     trace: Annotated[bool, typer.Option(help="With --seed or --scenario: print everything that happened.")] = False,
-    recruiting: Annotated[
-        bool, typer.Option("--recruiting", help="Play recruiters, workers and searches instead of a crew.")
-    ] = False,
 ) -> None:
     """Run random disasters through the coordinator and the workers, and check that nothing was lost.
 
     The real coordinator and worker code runs on a simulated network, clock and disk. Processes crash and pause,
     connections break, replies are lost after their effect, clocks jump. After every step the promises are checked: no
     work is committed twice, forgotten or left behind. A failing seed is printed and can be replayed by anyone.
-    With --recruiting it is recruiters, the workers they give away, and searches: no worker is given to two, none is
-    lost, and each part of a search counts once.
+    Capabilities have worlds of their own, each with a flag; without one it is the crew that is played.
 
     Examples:
 
       quarterdeck simulate --seeds 1000
 
-      quarterdeck simulate --recruiting --seeds 1000
-
       quarterdeck simulate --seed 42 --trace
 
       quarterdeck simulate --minutes 10 --faults crash,partition
     """
-    from quarterdeck.cli.simulate import replay, replay_file, run_many  # noqa: PLC0415 - loaded when it is needed
-    from quarterdeck.search.world.drama import RECRUITING  # noqa: PLC0415 - loaded when it is needed
-    from quarterdeck.simulation.dramas import CREW  # noqa: PLC0415
+    from quarterdeck.cli.simulate import chosen_drama, replay, replay_file, run_many  # noqa: PLC0415 - loaded when it is needed
 
-    drama = RECRUITING if recruiting else CREW
+    drama = chosen_drama(ctx.obj, ctx.args)
     if scenario is not None:
         raise typer.Exit(replay_file(drama, scenario, show_trace=trace, shrinking=shrink))
     if seed is not None:

@@ -1,14 +1,16 @@
 """`quarterdeck simulate`: a progress bar while it runs, what was met when it is over, the story of what failed."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from quarterdeck.capability import Capability
 from quarterdeck.core.errors import ERROR_TABLE, ErrorCode
 from quarterdeck.simulation.dramas import CREW, Drama
 from quarterdeck.simulation.outcome import AnyScenario, PlayOutcome
@@ -20,6 +22,17 @@ _LAST_EVENTS = 40
 
 _out = Console(highlight=False, soft_wrap=True)
 _err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def chosen_drama(capabilities: Iterable[Capability], flags: Sequence[str]) -> Drama[Any]:
+    """The world that is asked for by its own flag; the crew's when there is none."""
+    worlds = {f"--{world.name}": world for one in capabilities for world in one.worlds}
+    unknown = [flag for flag in flags if flag not in worlds]
+    if unknown:
+        raise typer.BadParameter(f"there is no {unknown[0]}; worlds are {', '.join(worlds) or 'none'}")
+    if len(flags) > 1:
+        raise typer.BadParameter(f"one world at a time: {flags[0]} or {flags[1]}")
+    return worlds[flags[0]].drama.load() if flags else CREW
 
 
 def run_many(

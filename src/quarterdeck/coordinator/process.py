@@ -5,7 +5,6 @@ It decides nothing about work: that is the machine's affair, and the driver carr
 """
 
 import asyncio
-import random
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Final
@@ -13,6 +12,7 @@ from typing import Final
 from prometheus_client import CollectorRegistry
 
 from quarterdeck import __version__
+from quarterdeck.capability import Capability, CoordinatorHost, CoordinatorPart, Offers
 from quarterdeck.config import CoordinatorSettings
 from quarterdeck.control.discovery import join_address
 from quarterdeck.core.backoff import Backoff
@@ -28,13 +28,13 @@ from quarterdeck.crew.artifacts.fetched import FetchedArtifact
 from quarterdeck.crew.artifacts.fetcher import ArtifactFetcher
 from quarterdeck.crew.coordinator import CoordinatorDriver
 from quarterdeck.crew.driver import Observers
-from quarterdeck.crew.harvest import Window
 from quarterdeck.crew.observers.journal import CoordinatorJournal, log_trouble
 from quarterdeck.crew.observers.metering import CoordinatorMeter, oldest_wait_s
 from quarterdeck.crew.observers.summaries import Summaries
 from quarterdeck.crew.observers.timelines import Timelines
 from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds
 from quarterdeck.crew.process.doors import Doors, Peers
+from quarterdeck.crew.process.freed_memory import give_back_freed_memory, share_arenas, use_one_allocator
 from quarterdeck.crew.process.guard import Guard
 from quarterdeck.crew.process.lifecycle import (
     EXIT_HURRIED,
@@ -42,72 +42,37 @@ from quarterdeck.crew.process.lifecycle import (
     StopSignals,
     end_task,
     settle_memory,
-    stop_if_broken,
 )
 from quarterdeck.crew.process.memory_budget import MemoryBudget
 from quarterdeck.crew.process.memory_watch import MemoryWatch
 from quarterdeck.crew.process.room import http_limits
 from quarterdeck.crew.process.status import queries_router, status_router
 from quarterdeck.crew.query_log import QueryLog
-from quarterdeck.engines.contained_merge import ContainedMerger
 from quarterdeck.http.monitor import MonitorSources
 from quarterdeck.http.server import HttpServer
-from quarterdeck.metrics.api.parameters import MAX_STEPS
-from quarterdeck.metrics.catalog import Catalog
-from quarterdeck.metrics.freed_memory import give_back_freed_memory, share_arenas, use_one_allocator
-from quarterdeck.metrics.lake_routes import LakeSettings, lake_router
-from quarterdeck.metrics.orphans import OrphanCollector
-from quarterdeck.metrics.promql.limits import Limits
-from quarterdeck.metrics.range_routes import range_router
-from quarterdeck.metrics.routes import PREFIX, metrics_router
-from quarterdeck.metrics.series_service import SeriesService
-from quarterdeck.metrics.service import MetricsService, QueryOptions
-from quarterdeck.metrics.status_routes import prometheus_status_router
-from quarterdeck.metrics.stream_routes import stream_router
-from quarterdeck.metrics.tables import METRICS_SCHEMA
-from quarterdeck.metrics.tag_routes import tag_router
-from quarterdeck.metrics.text_routes import text_router
-from quarterdeck.metrics.warming import warm_all
-from quarterdeck.recruiter.metering import RecruiterMeter, measured, scaling
-from quarterdeck.recruiter.routes import RecruiterRoute, recruiter_router
-from quarterdeck.recruiter.service import OwnRecruiter, RecruiterService
-from quarterdeck.scan.merging import MergeLimits, PartMerging
-from quarterdeck.scan.routes import scan_router
-from quarterdeck.scan.service import ScanService
-from quarterdeck.search.root.assembly import SearchRoot
-from quarterdeck.search.root.routes import search_router
 from quarterdeck.stores.data_folder import DataFolder
 from quarterdeck.stores.database.opening import open_database
 from quarterdeck.stores.database.threaded import ThreadedDatabase
 from quarterdeck.stores.disk import DiskBudget, DiskLimits
 from quarterdeck.stores.objects import ObjectStores, S3Options
 from quarterdeck.stores.source_roots import SourceRoots
-from quarterdeck.stores.threads import in_loose_thread
 from quarterdeck.telemetry.exposition import form_of, render
 from quarterdeck.telemetry.logs import get_logger
-from quarterdeck.telemetry.metrics import (
-    CoordinatorFigures,
-    CoordinatorMetrics,
-    LakeMetrics,
-    RecruiterFigures,
-    RecruiterMetrics,
-    SearchMetrics,
-    StoreMetrics,
-)
+from quarterdeck.telemetry.metrics import CoordinatorFigures, CoordinatorMetrics, StoreMetrics
 from quarterdeck.web import fronts
 from quarterdeck.web.front import front_router
 
 _log = get_logger(__name__)
 
 _POLL_QUERIES_S: Final = 0.05
-_SPOOL_SHARE: Final = 8
-"""One query may hold this part of the spool for a reader that is slow."""
 
 
 class Coordinator:
     """Make it, and `run` it once."""
 
-    def __init__(self, settings: CoordinatorSettings, folder: DataFolder, guard: Guard) -> None:
+    def __init__(
+        self, settings: CoordinatorSettings, folder: DataFolder, guard: Guard, capabilities: Sequence[Capability]
+    ) -> None:
         self._settings = settings
         self._folder = folder
         self._guard = guard
@@ -153,93 +118,57 @@ class Coordinator:
         )
         s3 = S3Options(**settings.s3.options())
         self._objects = ObjectStores(s3, timeout_s=settings.store_timeout_s)
-        self._lake = LakeSettings(settings.database_url, settings.lake_url, s3, settings.orphan_grace_s)
-        self._store_metrics = StoreMetrics(self._registry)
-        self._merger = ContainedMerger(
-            at_once=settings.scan_merges_at_once,
-            memory_limit_bytes=settings.scan_merge_memory_bytes,
-            spill_bytes=settings.scan_merge_disk_bytes,
-        )
-        self._scans = ScanService(
-            self._driver,
-            self._objects,
-            self._ids,
-            self._merger,
-            PartMerging(
-                self._merger,
-                folder.folder("merge"),
-                MergeLimits(settings.scan_merges_at_once, max(1, settings.spool_limit_bytes // _SPOOL_SHARE)),
-            ),
-            clock=self._clock,
-            window=Window(settings.window_works, max(1, settings.spool_limit_bytes // _SPOOL_SHARE)),
-            wait_limit_s=settings.wait_limit_s,
-            at_once=settings.scans_at_once,
-            timeout_s=settings.scan_timeout_s,
-            log=self._log,
-        )
-        self._recruiter_metrics = RecruiterMetrics(self._registry)
-        self._recruiter = RecruiterService(self._clock, self._ids, RecruiterMeter(self._recruiter_metrics.wait))
-        self._search = SearchRoot(
-            settings,
-            folder.folder("search"),
-            self._objects,
-            self._clock,
-            self._ids,
-            OwnRecruiter(self._recruiter),
-            SearchMetrics(self._registry),
-            authorize=guard.authorize,
-            ssl=guard.client_context,
-            log=self._log,
-        )
+        StoreMetrics(self._registry).read_figures_from(self._objects.figures)
         self._memory = MemoryBudget(settings.memory_bytes)
-        self._database = ThreadedDatabase(open_database(settings.database_url, (METRICS_SCHEMA,)))
-        self._orphans = OrphanCollector(
-            self._database,
-            self._objects,
-            settings.lake_url,
-            LakeMetrics(self._registry),
-            grace_s=settings.orphan_grace_s,
-            query_timeout_s=settings.query_timeout_s,
-            chance=random.random,
+        schemas = [one.schema.load() for one in capabilities if one.schema is not None]
+        self._database = ThreadedDatabase(open_database(settings.database_url, schemas))
+        host = CoordinatorHost(
+            settings=settings,
+            folder=folder,
+            guard=guard,
+            clock=self._clock,
+            ids=self._ids,
+            doors=self._doors,
+            registry=self._registry,
+            families=self._metrics.families,
+            driver=self._driver,
+            s3=s3,
+            objects=self._objects,
+            roots=SourceRoots(settings.source_roots or (settings.lake_url,)),
+            database=self._database,
+            disk=self._budget,
+            memory=self._memory,
+            log=self._log,
+            timelines=self._timelines,
+            missing=self._missing,
+            offers=Offers(),
         )
-        self._queries = MetricsService(
-            self._driver,
-            Catalog(self._database, settings.lake_url),
-            self._ids,
-            self._clock,
-            self._timelines,
-            _query_options(settings),
-            self._memory,
-            self._log,
-        )
+        made = [one.on_coordinator.load()(host) for one in capabilities if one.on_coordinator is not None]
+        self._parts: Sequence[CoordinatorPart] = [part for part in made if part is not None]
 
     async def run(self, signals: StopSignals, forced_end: ForcedEnd) -> int:
         """Lives until it is told to stop; the exit code."""
         settings = self._settings
         self._guard.check("the HTTP server", settings.http_host)
         self._guard.check("the control port", settings.control_host)
-        self._guard.check_dialling_urls(settings.recruiters)
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._database.close)
-            stack.callback(self._queries.end)
-            stack.push_async_callback(self._search.close)
-            stack.push_async_callback(asyncio.to_thread, self._merger.close)
+            for part in self._parts:
+                await part.open(stack)
             use_one_allocator()
             share_arenas()
             await self._database.upgrade()
             await self._fetcher.start()
             stack.push_async_callback(self._fetcher.close)
             self._metrics.read_figures_from(self._figures)
-            self._recruiter_metrics.read_figures_from(self._recruiter_figures)
-            self._store_metrics.read_figures_from(self._objects.figures)
             running = asyncio.create_task(self._driver.run(), name="driver")
             stack.push_async_callback(end_task, running)
             control = (settings.control_host, settings.control_port)
             server = await self._doors.open_control(stack, control, self._driver.serve)
             await self._dial(stack, signals)
             http = await self._listen_http(stack)
-            await self._warm_up(stack, signals)
-            stack.push_async_callback(end_task, asyncio.create_task(self._orphans.run(), name="remove orphans"))
+            for part in self._parts:
+                await part.begin(stack, signals)
             settle_memory()
             stack.enter_context(MemoryWatch(self._memory, settings.memory_bytes, trim=give_back_freed_memory))
             self._folder.announce(http=http.url, control=join_address(settings.control_host, server.port))
@@ -247,15 +176,12 @@ class Coordinator:
             return await self._live(http, signals, forced_end)
 
     async def _live(self, http: HttpServer, signals: StopSignals, forced_end: ForcedEnd) -> int:
-        """Until the first signal; then running queries may finish for a while, no new ones are taken, and registered
-        workers are sent to another recruiter."""
+        """Until the first signal; then running queries may finish for a while, and no new ones are taken."""
         settings = self._settings
         await signals.first.wait()
         self._stopping = True
-        self._recruiter.close()
-        self._scans.close()
-        self._search.service.close()
-        self._queries.close()
+        for part in self._parts:
+            part.close()
         forced_end.arm(settings.shutdown_grace_s + settings.shutdown_max_s)
         second = asyncio.create_task(signals.second.wait(), name="second signal")
         quiet = asyncio.create_task(self._wait_quiet(), name="wait for queries")
@@ -277,15 +203,7 @@ class Coordinator:
 
     def _is_busy(self) -> bool:
         is_asked = next(self._machine.ledger.queries(), None) is not None
-        answers = self._scans.open_answers + self._queries.open_answers
-        return is_asked or bool(answers) or self._search.service.is_busy
-
-    async def _warm_up(self, stack: AsyncExitStack, signals: StopSignals) -> None:
-        """In a thread, while scans are served already; queries wait for it."""
-        warming = asyncio.create_task(in_loose_thread(warm_all), name="warm up")
-        warming.add_done_callback(lambda done: stop_if_broken(done, signals))
-        warming.add_done_callback(lambda _: self._queries.warmed.set())
-        stack.push_async_callback(end_task, warming)
+        return is_asked or any(part.is_busy for part in self._parts)
 
     # Wiring
 
@@ -308,23 +226,12 @@ class Coordinator:
             metrics_form=form_of,
             scaling=self._scaling,
         )
-        series = SeriesService(self._queries, self._driver, self._ids)
-        recruiting = RecruiterRoute(self._recruiter)
-        roots = SourceRoots(settings.source_roots or (settings.lake_url,))
+        asks = [ask for part in self._parts for ask in part.asks()]
         routers = [
-            front_router(fronts.COORDINATOR, self._missing),
+            front_router(fronts.coordinator(asks), self._missing),
             status_router(self._driver, self._clock, settings.coordinator_id),
             queries_router(self._log),
-            scan_router(self._scans, roots),
-            search_router(self._search.service, roots=roots),
-            lake_router(self._lake, self._objects),
-            metrics_router(self._queries, series),
-            stream_router(self._queries),
-            tag_router(self._queries, series),
-            range_router(self._queries),
-            text_router(self._queries),
-            prometheus_status_router(self._queries.options, self._missing, settings.memory_bytes),
-            recruiter_router(self._recruiter, recruiting),
+            *(router for part in self._parts for router in part.routers()),
         ]
         address = (settings.http_host, settings.http_port)
         return await self._doors.open_http(
@@ -333,8 +240,8 @@ class Coordinator:
             "Quarterdeck",
             sources,
             routers=routers,
-            raw=recruiting.by_path(),
-            reading_prefixes=(f"{PREFIX}/",),
+            raw={path: app for part in self._parts for path, app in part.raw_routes().items()},
+            reading_prefixes=tuple(prefix for part in self._parts for prefix in part.reading_prefixes),
         )
 
     def _address_of(self, worker_id: WorkerId) -> str | None:
@@ -350,7 +257,7 @@ class Coordinator:
         states = self._meter.workers_by_state()
         missing = [] if states[WorkerState.ACCEPTING] else ["no worker accepts work"]
         missing += self._objects.trouble()
-        return missing if self._queries.warmed.is_set() else [*missing, "compiled code is not loaded yet"]
+        return [*missing, *(what for part in self._parts for what in part.missing())]
 
     def _scaling(self) -> Mapping[str, float]:
         states = self._meter.workers_by_state()
@@ -362,17 +269,8 @@ class Coordinator:
             "workers": len(sessions),
             "workers_accepting": states[WorkerState.ACCEPTING],
             "slots": sum(session.worker.slots for session in sessions),
-            "queries_running": self._queries.running,
-            "queries_queued": self._queries.queued,
-            "oldest_query_age_s": round(self._queries.oldest_s, 3),
-            "scans_running": self._scans.admission.running,
-            "scans_queued": self._scans.admission.depth,
-            "oldest_scan_age_s": round(self._scans.admission.oldest_s, 3),
-            **scaling(self._recruiter.figures()),
+            **{name: number for part in self._parts for name, number in part.scaling().items()},
         }
-
-    def _recruiter_figures(self) -> RecruiterFigures:
-        return measured(self._recruiter.figures(), self._doors.rejections(), self._doors.stalls())
 
     def _figures(self) -> CoordinatorFigures:
         machine, counters, disk = self._machine, self._machine.counters, self._budget.figures()
@@ -398,23 +296,4 @@ class Coordinator:
             fetched_bytes=self._fetcher.counters["bytes"],
             checksum_mismatches=self._fetcher.counters[FetchFailure.CHECKSUM_MISMATCH],
             results_dropped=counters["results_dropped"],
-            queries_running=self._queries.running,
-            queries_queued=self._queries.queued,
-            oldest_queued_query_age_s=self._queries.oldest_s,
-            query_memory_bytes=self._memory.used_bytes,
-            queries_ended_for_memory=self._memory.ended,
         )
-
-
-def _query_options(settings: CoordinatorSettings) -> QueryOptions:
-    return QueryOptions(
-        timeout_s=settings.query_timeout_s,
-        at_once=settings.queries_at_once,
-        wait_limit_s=settings.wait_limit_s,
-        lookback_ms=round(settings.query_lookback_s * 1000),
-        limits=Limits(memory_bytes=settings.query_memory_bytes, max_points=MAX_STEPS + 1),
-        max_samples=settings.query_max_samples,
-        max_series=settings.query_max_series,
-        work_rows=settings.query_work_rows,
-        result_bytes=max(1, settings.spool_limit_bytes // _SPOOL_SHARE),
-    )

@@ -20,8 +20,8 @@ from quarterdeck.crew.artifacts.writer import ArtifactWriter
 from quarterdeck.crew.cancel import WorkCanceledError
 from quarterdeck.crew.executors import Execution
 from quarterdeck.crew.inputs import opened_files
+from quarterdeck.crew.process.freed_memory import keep_freed_memory, use_one_allocator
 from quarterdeck.crew.process.memory_budget import MemoryBudget
-from quarterdeck.metrics.freed_memory import keep_freed_memory, use_one_allocator
 from quarterdeck.metrics.memory_share import MemoryShare
 from quarterdeck.metrics.model import SegmentRef
 from quarterdeck.metrics.promql.blocks import SeriesBlock

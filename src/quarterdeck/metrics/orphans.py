@@ -17,12 +17,12 @@ from typing import Final
 from quarterdeck.core.errors import QuarterdeckError
 from quarterdeck.metrics import places
 from quarterdeck.metrics.catalog import listed_among, mark_published, segment_url, staged_segments
+from quarterdeck.metrics.metering import LakeMetrics, OrphanKind
 from quarterdeck.metrics.places import PlaceKind
 from quarterdeck.metrics.publishing import publish
 from quarterdeck.stores.database.port import Database
 from quarterdeck.stores.objects import ListedObject, ObjectStores
 from quarterdeck.telemetry.logs import get_logger
-from quarterdeck.telemetry.metrics import LakeMetrics, OrphanKind
 
 _log = get_logger(__name__)
 

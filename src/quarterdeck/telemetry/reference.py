@@ -1,18 +1,11 @@
-"""The page about metrics, made from the metrics: `python -m quarterdeck.telemetry.reference > docs/metrics.md`."""
+"""The page about metrics, made from the metrics."""
 
-import sys
 from collections.abc import Iterable
 from enum import StrEnum
 
+from quarterdeck.telemetry.contributions import MetricsOf
 from quarterdeck.telemetry.exposition import new_registry
-from quarterdeck.telemetry.metrics import (
-    CoordinatorMetrics,
-    LakeMetrics,
-    RecruiterMetrics,
-    SearchMetrics,
-    StoreMetrics,
-    WorkerMetrics,
-)
+from quarterdeck.telemetry.metrics import CoordinatorMetrics, StoreMetrics, WorkerMetrics
 from quarterdeck.telemetry.metrics.families import Audience, Description, Label
 from quarterdeck.telemetry.metrics.process import OF_EVERY_PROCESS
 
@@ -26,7 +19,7 @@ process is fixed. The exceptions are `node`, whose values are the nodes of the w
 with the largest numbers; and `route`, whose values are the paths that a process serves and that ever held it up.
 
 Durations are in seconds, sizes in bytes. A total counts from the start of the process. This page is printed by
-`python -m quarterdeck.telemetry.reference`, and a test keeps it equal to the code.
+`python -m quarterdeck.reference metrics`, and a test keeps it equal to the code.
 
 ## For whom
 
@@ -56,11 +49,7 @@ quarterdeck_coordinator_affinity_assignments_total[5m]))` |
 | How often is a fetched result not what was announced? | `sum(rate(\
 quarterdeck_coordinator_checksum_mismatches_total[5m])) / sum(rate(quarterdeck_coordinator_fetch_seconds_count[5m]))` |
 | Are the workers busy? | `sum(quarterdeck_worker_running_tasks) / sum(quarterdeck_worker_slots)` |
-| How many workers does a log search lose on the way? | `sum(rate(quarterdeck_search_workers_lost_total[5m])) / \
-sum(rate(quarterdeck_search_duration_seconds_count[5m]))` |
 | Does work wait? | `max(quarterdeck_coordinator_oldest_work_age_seconds)` |
-| Which share of the workers that were asked for was there? | `sum(rate(\
-quarterdeck_recruiter_workers_granted_total[5m])) / sum(rate(quarterdeck_recruiter_workers_asked_total[5m]))` |
 """
 
 _STANDARD = """\
@@ -69,30 +58,33 @@ Beside these there are prometheus-client's own: `process_resident_memory_bytes`,
 """
 
 
-_RECRUITER = """\
-Of `quarterdeck recruiter`, and of every coordinator, which is a recruiter too.
-"""
-
-_SEARCH = """\
-Of coordinators and of `quarterdeck recruiter`, which are the roots of log searches.
-"""
-
 _STORE = """\
-In every process that reads or writes objects; those of the lake in coordinators.
+In every process that reads or writes objects.
 """
 
 
-def render() -> str:
-    """The page, as Markdown."""
+def render(capabilities: Iterable[MetricsOf]) -> str:
+    """The page, as Markdown; `capabilities` say what they add."""
+    added = list(capabilities)
     coordinator, worker = CoordinatorMetrics(new_registry()), WorkerMetrics(new_registry())
-    recruiter, search = RecruiterMetrics(new_registry()), SearchMetrics(new_registry())
-    store, lake = StoreMetrics(new_registry()), LakeMetrics(new_registry())
+    for one in added:
+        if one.on_coordinator is not None:
+            one.on_coordinator(coordinator.families)
+        if one.on_worker is not None:
+            one.on_worker(worker.families)
     audiences = "".join(f"| {audience} | {who} |\n" for audience, who in _AUDIENCES.items())
+    questions = "".join(f"| {asked} | `{answer}` |\n" for one in added for asked, answer in one.questions)
+    services = [
+        part
+        for one in added
+        for service in one.services
+        for part in (f"## {service.title}\n", service.about + "\n", _table(service.make(new_registry()).families))
+    ]
     return (
         "\n".join(
             [
                 _HEAD + audiences,
-                _QUESTIONS,
+                _QUESTIONS + questions,
                 "## Every process\n",
                 _table(OF_EVERY_PROCESS),
                 _STANDARD,
@@ -100,15 +92,10 @@ def render() -> str:
                 _table(coordinator.families),
                 "## Worker\n",
                 _table(worker.families),
-                "## Recruiter\n",
-                _RECRUITER,
-                _table(recruiter.families),
-                "## Log search\n",
-                _SEARCH,
-                _table(search.families),
+                *services,
                 "## Object stores\n",
                 _STORE,
-                _table([*store.families, *lake.families]),
+                _table(StoreMetrics(new_registry()).families),
             ]
         ).rstrip("\n")
         + "\n"
@@ -128,7 +115,3 @@ def _row(about: Description) -> str:
 def _label(label: Label[StrEnum]) -> str:
     values = ", ".join(f"`{value}`" for value in label.values)
     return f"`{label.name}`: {values}" if values else f"`{label.name}`"
-
-
-if __name__ == "__main__":
-    sys.stdout.write(render())

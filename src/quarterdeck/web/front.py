@@ -6,6 +6,7 @@ with the token that a person gives it, as any client does. A client that is no b
 
 import json
 import re
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -38,6 +39,14 @@ class Ask:
 
     def at(self, url: str) -> str:
         return self.text.replace("{url}", url)
+
+
+def curl(path: str, body: dict[str, object] | None = None) -> str:
+    """The command for it, with the token that `quarterdeck token` prints."""
+    command = f'curl -H "Authorization: Bearer $(quarterdeck token --url {{url}})" {{url}}{path}'
+    if body is None:
+        return command
+    return f"{command} \\\n  -H 'Content-Type: application/json' -d {shlex.quote(json.dumps(body))}"
 
 
 @dataclass(frozen=True, slots=True)

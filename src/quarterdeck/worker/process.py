@@ -6,18 +6,20 @@ It decides nothing about work: that is the machine's affair, and the driver carr
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from prometheus_client import CollectorRegistry
 
 from quarterdeck import __version__
+from quarterdeck.capability import Capability, Offers, WorkerHost, WorkerPart
 from quarterdeck.config import WorkerSettings
 from quarterdeck.control.discovery import join_address, split_address
 from quarterdeck.core.backoff import Backoff
 from quarterdeck.core.errors import ERROR_TABLE, ErrorCode
 from quarterdeck.core.ids import Incarnation, WorkerId
+from quarterdeck.core.workcoord.coordinator.effects import Outcome
 from quarterdeck.core.workcoord.model import AttemptId, DiskUse, WorkerInfo
 from quarterdeck.core.workcoord.worker import WorkerConfig, WorkerMachine
 from quarterdeck.core.workcoord.worker import effects as ef
@@ -30,6 +32,7 @@ from quarterdeck.crew.observers.journal import WorkerJournal, log_trouble
 from quarterdeck.crew.observers.metering import WorkerMeter
 from quarterdeck.crew.process.clocks import MonotonicClock
 from quarterdeck.crew.process.doors import Doors, Peers
+from quarterdeck.crew.process.freed_memory import give_back_freed_memory
 from quarterdeck.crew.process.guard import Guard
 from quarterdeck.crew.process.lifecycle import (
     EXIT_HURRIED,
@@ -39,21 +42,19 @@ from quarterdeck.crew.process.lifecycle import (
     settle_memory,
     stop_if_broken,
 )
+from quarterdeck.crew.process.memory_budget import MemoryBudget
+from quarterdeck.crew.process.memory_watch import MemoryWatch
 from quarterdeck.crew.process.room import http_limits
+from quarterdeck.crew.process.storage import Storage
 from quarterdeck.crew.worker import WorkerDriver
 from quarterdeck.http.monitor import MonitorSources
 from quarterdeck.stores.data_folder import DataFolder
 from quarterdeck.telemetry.exposition import form_of, render
 from quarterdeck.telemetry.logs import get_logger
-from quarterdeck.telemetry.metrics import StoreMetrics, WorkerFigures, WorkerMetrics
+from quarterdeck.telemetry.metrics import StoreMetrics, WorkerFigures, WorkerMetrics, exemplar
 from quarterdeck.web import fronts
 from quarterdeck.web.front import front_router
-from quarterdeck.worker.kinds import Kinds, all_kinds
-from quarterdeck.worker.storage import Storage
-
-if TYPE_CHECKING:
-    from quarterdeck.recruiter.machine.reservation import ReservationMachine
-    from quarterdeck.worker.recruitment import Recruitment
+from quarterdeck.worker.kinds import insist_known
 
 _log = get_logger(__name__)
 
@@ -68,37 +69,33 @@ class Worker:
     """Make it, and `run` it once."""
 
     def __init__(
-        self,
-        settings: WorkerSettings,
-        folder: DataFolder,
-        guard: Guard,
-        make_kinds: Callable[[WorkerSettings, Storage, WorkerMetrics], Kinds] = all_kinds,
+        self, settings: WorkerSettings, folder: DataFolder, guard: Guard, capabilities: Sequence[Capability]
     ) -> None:
         self._settings = settings
         self._folder = folder
         self._guard = guard
-        self._make_kinds = make_kinds
+        self._capabilities = capabilities
         self._clock = MonotonicClock()
         self._registry = CollectorRegistry()
         self._metrics = WorkerMetrics(self._registry)
         self._store_metrics = StoreMetrics(self._registry)
+        self._memory = MemoryBudget(settings.memory_bytes)
+        self._parts: Sequence[WorkerPart] = ()
         self._warm = False
         self._clean = True
         self._doors = Doors(guard, http_limits(settings))
-        self._recruitment = self._make_recruitment()
 
     async def run(self, signals: StopSignals, forced_end: ForcedEnd) -> int:
         """Lives until it has drained; the exit code."""
         settings = self._settings
         self._guard.check("the HTTP server", settings.http_host)
-        self._guard.check_dialling_urls(settings.recruiters)
         async with AsyncExitStack() as stack:
             self._loop = asyncio.get_running_loop()
+            self._signals = signals
             self._storage = await asyncio.to_thread(self._open_storage)
-            kinds = self._make_kinds(settings, self._storage, self._metrics)
-            stack.callback(kinds.close)
-            self._shelf, self._memory = kinds.shelf, kinds.memory
-            self._executors = Executors(kinds.executors, settings.slots)
+            self._parts = await self._make_parts(stack)
+            executors = {kind: one for part in self._parts for kind, one in part.executors().items()}
+            self._executors = Executors(executors, settings.slots)
             stack.push_async_callback(self._executors.close, settings.shutdown_max_s / 2)
             self._route = ArtifactRoute(self._storage.spool)
             await self._listen_http(stack)
@@ -111,23 +108,24 @@ class Worker:
                 forced_end.arm(settings.shutdown_max_s)
                 _log.info("the worker was told to stop before it was up")
                 return 0
-            alive = [running, *await self._open_recruitment(stack, signals)]
+            alive = [running, *await self._open_parts(stack)]
             self._warm = True
             await self._connect(stack, signals)
             settle_memory()
-            if kinds.watch is not None:
-                stack.enter_context(kinds.watch())
+            caches = [clear for part in self._parts for clear in part.caches()]
+            limit_bytes = settings.memory_bytes
+            stack.enter_context(MemoryWatch(self._memory, limit_bytes, trim=give_back_freed_memory, caches=caches))
             addresses = {"http": self._listens_at()}
             if self._doors.control is not None and settings.control_listen is not None:
                 addresses["control"] = join_address(split_address(settings.control_listen)[0], self._doors.control.port)
             self._folder.announce(**addresses)
             _log.info("worker is up", worker_id=self._driver.machine.config.info.worker_id, **addresses)
-            self._watch_recruitment()
+            self._tell_parts()
             return await self._live(alive, signals, forced_end)
 
     async def _warm_up(self, signals: StopSignals) -> bool:
         """False when it is to stop meanwhile: what compiles cannot be told so, and is left behind."""
-        warming = asyncio.create_task(self._executors.warm_up(), name="warm up")
+        warming = asyncio.create_task(self._warm_all(), name="warm up")
         first = asyncio.create_task(signals.first.wait(), name="first signal")
         try:
             await asyncio.wait((warming, first), return_when=asyncio.FIRST_COMPLETED)
@@ -137,6 +135,12 @@ class Worker:
         finally:
             await end_task(first)
             await end_task(warming)
+
+    async def _warm_all(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._executors.warm_up())
+            for part in self._parts:
+                group.create_task(part.warm_up())
 
     async def _live(self, alive: Sequence["asyncio.Task[None]"], signals: StopSignals, forced_end: ForcedEnd) -> int:
         """`alive` end by themselves when the worker has drained; any of them may be the first to do so."""
@@ -149,7 +153,7 @@ class Worker:
             await asyncio.wait((*alive, first), return_when=asyncio.FIRST_COMPLETED)
             forced_end.arm(settings.drain_max_s + settings.shutdown_max_s)
             self._driver.drain()
-            self._watch_recruitment()
+            self._tell_parts()
             while left := [task for task in alive if not task.done()]:
                 await asyncio.wait((*left, second), return_when=asyncio.FIRST_COMPLETED)
                 if second.done():
@@ -208,36 +212,49 @@ class Worker:
             scaling=self._scaling,
         )
         address = (settings.http_host, settings.http_port)
-        routers = [front_router(fronts.WORKER, self._missing)]
-        if self._recruitment is not None:
-            routers.append(self._recruitment.router)
+        routers = [front_router(fronts.WORKER, self._missing), *(one for part in self._parts for one in part.routers())]
         await self._doors.open_http(
             stack, address, "Quarterdeck worker", sources, routers=routers, raw={PATH_PREFIX: self._route}
         )
 
-    def _make_recruitment(self) -> "Recruitment | None":
-        if not self._settings.recruiters:
-            return None
-        from quarterdeck.worker.recruitment import Recruitment  # noqa: PLC0415 - a worker loads what it executes
-
-        return Recruitment(self._settings, self._folder, self._guard)
-
-    async def _open_recruitment(self, stack: AsyncExitStack, signals: StopSignals) -> Sequence["asyncio.Task[None]"]:
-        if self._recruitment is None:
-            return ()
-
-        def set_accepting(accepting: bool) -> None:
-            self._driver.apply(ev.AcceptingChanged(accepting))
-
-        def leave(why: str) -> None:
-            _log.info("the process ends", reason=why)
-            signals.first.set()
-
-        agent = await self._recruitment.open(
-            stack, self._url(), self._storage, self._clock, set_accepting=set_accepting, leave=leave
+    async def _make_parts(self, stack: AsyncExitStack) -> Sequence[WorkerPart]:
+        """Those that have something to do here. A worker loads what it executes."""
+        settings = self._settings
+        insist_known(settings.kinds, self._capabilities)
+        host = WorkerHost(
+            settings=settings,
+            folder=self._folder,
+            guard=self._guard,
+            clock=self._clock,
+            registry=self._registry,
+            families=self._metrics.families,
+            storage=self._storage,
+            memory=self._memory,
+            observe=self._observe,
+            url=self._url,
+            set_accepting=lambda accepting: self._driver.apply(ev.AcceptingChanged(accepting)),
+            leave=self._leave,
+            offers=Offers(),
         )
-        agent.add_done_callback(lambda done: stop_if_broken(done, signals))
-        return (agent,)
+        parts: list[WorkerPart] = []
+        for one in self._capabilities:
+            if one.on_worker is None or (one.kinds and not set(one.kinds) & set(settings.kinds)):
+                continue
+            part = one.on_worker.load()(host)
+            if part is not None:
+                stack.push_async_callback(asyncio.to_thread, part.close)
+                parts.append(part)
+        return parts
+
+    async def _open_parts(self, stack: AsyncExitStack) -> Sequence["asyncio.Task[None]"]:
+        tasks = [task for part in self._parts for task in await part.open(stack)]
+        for task in tasks:
+            task.add_done_callback(lambda done: stop_if_broken(done, self._signals))
+        return tasks
+
+    def _leave(self, why: str) -> None:
+        _log.info("the process ends", reason=why)
+        self._signals.first.set()
 
     async def _connect(self, stack: AsyncExitStack, signals: StopSignals) -> None:
         """Coordinators are dialled, or dial us; the conversation is the same."""
@@ -266,14 +283,17 @@ class Worker:
             if isinstance(effect, ef.FinishDrain):
                 self._clean = effect.clean
         if self._warm:
-            self._watch_recruitment()
+            self._tell_parts()
 
-    def _watch_recruitment(self) -> None:
-        """It may be recruited while it has nothing to do for coordinators."""
-        if self._recruitment is not None:
-            machine = self._driver.machine
-            idle = not machine.busy_slots and not machine.queued
-            self._recruitment.watch(idle=idle, draining=machine.status.draining)
+    def _tell_parts(self) -> None:
+        machine = self._driver.machine
+        idle = not machine.busy_slots and not machine.queued
+        for part in self._parts:
+            part.watch(idle=idle, draining=machine.status.draining)
+
+    def _observe(self, attempt: AttemptId, seconds: float, outcome: Outcome) -> None:
+        of = exemplar(attempt.key.query_id, attempt.key.work_id)
+        self._metrics.execution.query[outcome].observe(seconds, of)
 
     def _result_lost(self, attempt: AttemptId) -> None:
         """The disk budget evicted it, in whichever thread needed the room."""
@@ -314,23 +334,18 @@ class Worker:
         return missing + self._storage.objects.trouble() if self._warm else missing
 
     def _scaling(self) -> Mapping[str, float]:
-        machine, reservation = self._driver.machine, self._reservation()
+        machine = self._driver.machine
         return {
             "queue_depth": machine.queued,
             "slots_busy": machine.busy_slots,
             "slots": machine.config.info.slots,
             "accepting_work": int(machine.status.accepting_work),
-            "reserved": int(reservation is not None and reservation.is_reserved),
-            "searches_in_flight": 0 if reservation is None else reservation.searches,
+            **{name: number for part in self._parts for name, number in part.scaling().items()},
         }
-
-    def _reservation(self) -> "ReservationMachine | None":
-        return None if self._recruitment is None else self._recruitment.machine
 
     def _figures(self) -> WorkerFigures:
         machine, counters = self._driver.machine, self._driver.machine.counters
-        figures, cache, shelf = self._storage.budget.figures(), self._storage.cache, self._shelf
-        reservation = self._reservation()
+        figures, cache = self._storage.budget.figures(), self._storage.cache
         return WorkerFigures(
             active_streams=sum(1 for _ in machine.sessions()),
             queue_depth=machine.queued,
@@ -354,16 +369,6 @@ class Worker:
             cache_misses=cache.misses,
             served_bytes=self._route.sent_bytes,
             drops_failed=counters["drops_failed"],
-            sample_memory_bytes=0 if shelf is None else shelf.used_bytes,
-            sample_hits=0 if shelf is None else shelf.hits,
-            sample_misses=0 if shelf is None else shelf.misses,
-            query_memory_bytes=0 if self._memory is None else self._memory.used_bytes,
-            queries_ended_for_memory=0 if self._memory is None else self._memory.ended,
-            reserved=reservation is not None and reservation.is_reserved,
-            searches=0 if reservation is None else reservation.searches,
-            searches_broken=0 if reservation is None else reservation.counters["searches_broken"],
-            recruit_failures=0 if reservation is None else reservation.failed_registrations,
-            abandoned=0 if reservation is None else reservation.counters["abandoned"],
         )
 
 

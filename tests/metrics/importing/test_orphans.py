@@ -23,6 +23,7 @@ from quarterdeck.metrics.catalog import Catalog, remove_import, segment_url
 from quarterdeck.metrics.importing import assembly, importer
 from quarterdeck.metrics.importing.errors import SourceError
 from quarterdeck.metrics.importing.importer import Lake, import_file
+from quarterdeck.metrics.metering import LakeMetrics, OrphanKind
 from quarterdeck.metrics.orphans import OrphanCollector
 from quarterdeck.metrics.places import PlaceKind
 from quarterdeck.metrics.tables import METRICS_SCHEMA
@@ -31,7 +32,6 @@ from quarterdeck.stores.database.inline import InlineDatabase
 from quarterdeck.stores.database.opening import open_database
 from quarterdeck.stores.disk_full import DiskFullError
 from quarterdeck.stores.objects import ObjectStores
-from quarterdeck.telemetry.metrics import LakeMetrics, OrphanKind
 from tests.metrics.importing.lakes import (
     Row,
     batch,

@@ -190,6 +190,6 @@ def test_processes_are_forked_from_one_that_has_a_single_thread(odd: ContainedSe
 
 
 def test_whoever_asks_loads_no_duckdb() -> None:
-    code = "import sys, quarterdeck.worker.recruitment, quarterdeck.search.engine.contained_search as _\n"
+    code = "import sys, quarterdeck.search.on_worker, quarterdeck.search.engine.contained_search as _\n"
     code += "sys.exit('duckdb' in sys.modules or 'llvmlite' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -17,6 +17,7 @@ from quarterdeck.recruiter.client import HttpRecruiting
 from quarterdeck.recruiter.ports import Recruiting
 from quarterdeck.search.client import HttpSearchWorkers
 from quarterdeck.search.engine.gathering import Gathering
+from quarterdeck.search.metering import SearchFigures, SearchMetrics
 from quarterdeck.search.model import SearchSpec
 from quarterdeck.search.root.alone import Engine
 from quarterdeck.search.root.driver import Ports
@@ -26,7 +27,6 @@ from quarterdeck.search.root.service import QueryIds, SearchOptions, SearchServi
 from quarterdeck.search.stored_rows import RowLimits
 from quarterdeck.stores.objects import ObjectStores
 from quarterdeck.telemetry.logs import get_logger
-from quarterdeck.telemetry.metrics import SearchFigures, SearchMetrics
 
 _log = get_logger(__name__)
 
@@ -41,14 +41,14 @@ class SearchRoot:
         objects: ObjectStores,
         clock: Clock,
         ids: QueryIds,
-        own: Recruiting,
+        own: Recruiting | None,
         metrics: SearchMetrics,
         *,
         authorize: Callable[[Origin], str | None],
         ssl: tls.SSLContext | None,
         log: QueryLog,
     ) -> None:
-        """`own` is the recruiter of this process; `log` remembers its queries."""
+        """`own` is the recruiter of this process, if it has one; `log` remembers its queries."""
         self._spool = folder / "rows"
         self._settings = settings
         self._engine = Engine(
@@ -65,7 +65,7 @@ class SearchRoot:
         )
         rows = RowLimits(self._spool, disk_bytes=settings.search_spool_bytes)
         self._workers = HttpSearchWorkers(authorize=authorize, ssl=ssl, rows=rows)
-        recruiting = OneAfterTheOther([own, self._recruiting])
+        recruiting = OneAfterTheOther([*([] if own is None else [own]), self._recruiting])
         self.service: Final = SearchService(
             objects,
             Ports(recruiting, self._workers, self._engine.executor, clock),

@@ -16,6 +16,7 @@ from quarterdeck.crew.artifacts.threads import in_thread
 from quarterdeck.crew.query_log import AskedQuery, QueryKind, QueryLog, shown
 from quarterdeck.http.gate import Caller
 from quarterdeck.search.machine.search import SearchConfig
+from quarterdeck.search.metering import SearchMetrics, SearchOutcome
 from quarterdeck.search.model import SearchSpec
 from quarterdeck.search.root.driver import Ports
 from quarterdeck.search.root.history import SearchHistory, figures_of
@@ -25,7 +26,6 @@ from quarterdeck.stores.objects import ObjectStores
 from quarterdeck.stores.source_roots import Border, SourceRoots
 from quarterdeck.telemetry.logs import get_logger
 from quarterdeck.telemetry.masking import masked_text
-from quarterdeck.telemetry.metrics import SearchMetrics, SearchOutcome
 from quarterdeck.telemetry.traces import span
 
 _log = get_logger(__name__)

@@ -1,5 +1,5 @@
-"""Metrics: a class for each kind of process that has everything which the process measures, and one each for the
-recruiter and for log searches, which are a process by themselves or a part of a coordinator.
+"""Metrics: a class for each kind of process that has everything which the process itself measures. What a capability
+measures is declared in its package, on the same registry.
 
 Something that happens is told when it happens, to a counter or a histogram (`metrics.scheduling.accepted.inc(...)`).
 Something that is, a depth, an age, a size, is read at the scrape from the figures that the process returns
@@ -18,10 +18,8 @@ from quarterdeck.telemetry.metrics.labels import (
     error_code,
 )
 from quarterdeck.telemetry.metrics.process import register_process
-from quarterdeck.telemetry.metrics.recruiter import RecruiterFigures, RecruiterMetrics
-from quarterdeck.telemetry.metrics.searches import SearchFigures, SearchMetrics, SearchOutcome
 from quarterdeck.telemetry.metrics.series import Counter, Histogram
-from quarterdeck.telemetry.metrics.stores import LakeMetrics, OrphanKind, StoreFigures, StoreMetrics
+from quarterdeck.telemetry.metrics.stores import StoreFigures, StoreMetrics
 from quarterdeck.telemetry.metrics.worker import WorkerFigures, WorkerMetrics
 
 __all__ = [
@@ -32,17 +30,10 @@ __all__ = [
     "DisconnectReason",
     "Exemplar",
     "Histogram",
-    "LakeMetrics",
     "Lookup",
-    "OrphanKind",
     "ReassignmentReason",
-    "RecruiterFigures",
-    "RecruiterMetrics",
     "Rejection",
     "RemovalReason",
-    "SearchFigures",
-    "SearchMetrics",
-    "SearchOutcome",
     "StoreFigures",
     "StoreMetrics",
     "WorkerFigures",

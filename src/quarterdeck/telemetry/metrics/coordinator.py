@@ -55,18 +55,10 @@ class CoordinatorFigures:
     """Fetched results whose bytes were not those announced."""
     results_dropped: int
     """Results fetched in vain: another attempt was first, or the query had ended."""
-    queries_running: int = 0
-    """Metrics queries that have a place."""
-    queries_queued: int = 0
-    """Metrics queries that wait for one."""
-    oldest_queued_query_age_s: float = 0.0
     stalls: Mapping[str, int] = field(default_factory=dict[str, int])
     """Of the event loop, by route."""
     stalled_s: Mapping[str, float] = field(default_factory=dict[str, float])
     """How long they took."""
-    query_memory_bytes: int = 0
-    """What metrics queries and their answers take, as far as they know."""
-    queries_ended_for_memory: int = 0
 
 
 class CoordinatorMetrics:
@@ -162,36 +154,6 @@ def _declare_work(readings: Readings[CoordinatorFigures]) -> None:
         lambda figures: figures.works,
     )
     readings.level("active_queries", "Queries open now.", Audience.CAPACITY, lambda figures: figures.active_queries)
-    readings.level(
-        "metrics_queries_running",
-        "Metrics queries that run now; at most `queries_at_once`.",
-        Audience.CAPACITY,
-        lambda figures: figures.queries_running,
-    )
-    readings.level(
-        "metrics_queries_queued",
-        "Metrics queries that wait because `queries_at_once` others run. Autoscale on it.",
-        Audience.CAPACITY,
-        lambda figures: figures.queries_queued,
-    )
-    readings.level(
-        "oldest_queued_query_age_seconds",
-        "How long the metrics query that has waited longest has waited; 0 when none waits.",
-        Audience.CAPACITY,
-        lambda figures: figures.oldest_queued_query_age_s,
-    )
-    readings.level(
-        "query_memory_bytes",
-        "What metrics queries take in this process, and answers that are being sent, as far as they know.",
-        Audience.CAPACITY,
-        lambda figures: figures.query_memory_bytes,
-    )
-    readings.total(
-        "queries_ended_for_memory_total",
-        "Metrics queries that were refused or ended because the process has no more memory for all of them.",
-        Audience.ON_CALL,
-        lambda figures: figures.queries_ended_for_memory,
-    )
     readings.total_by(
         "affinity_assignments_total",
         "Assignments to the worker whose cache is warm (`hit`) or to another (`miss`); hits by all is the hit ratio.",

@@ -146,10 +146,20 @@ class Families:
         self.registry = registry
         self.prefix = prefix
         self._descriptions: list[Description] = []
+        self._figures_failed: Counter | None = None
 
     def __iter__(self) -> Iterator[Description]:
         """What was declared, in that order."""
         return iter(self._descriptions)
+
+    @property
+    def figures_failed(self) -> Counter:
+        """For whatever reads figures of this process at the scrape: one for all of them."""
+        if self._figures_failed is None:
+            self._figures_failed = self.counter(
+                "figures_failed_total", "Scrapes that lack the levels, because reading them failed.", Audience.ON_CALL
+            )
+        return self._figures_failed
 
     def describe(
         self, name: str, of_type: MetricType, meaning: str, audience: Audience, labels: tuple[Label[StrEnum], ...] = ()

@@ -39,9 +39,7 @@ class Readings(Generic[FiguresT]):
         self._families = families
         self._readings: list[_Reading[FiguresT]] = []
         self._source: Callable[[], FiguresT] | None = None
-        self._failures = families.counter(
-            "figures_failed_total", "Scrapes that lack the levels, because reading them failed.", Audience.ON_CALL
-        )
+        self._failures = families.figures_failed
 
     def level(self, name: str, meaning: str, audience: Audience, read: Callable[[FiguresT], float]) -> None:
         """A gauge."""

@@ -50,21 +50,6 @@ class WorkerFigures:
     """Of artifacts, those of transfers that broke off too."""
     drops_failed: int
     """Artifacts that could not be deleted."""
-    sample_memory_bytes: int = 0
-    """What decoded samples take that are kept for the next query."""
-    sample_hits: int = 0
-    """Row groups that a query needed and found in memory."""
-    sample_misses: int = 0
-    query_memory_bytes: int = 0
-    """What works of metrics queries take, as far as they know."""
-    queries_ended_for_memory: int = 0
-    reserved: bool = False
-    """For a log search."""
-    searches: int = 0
-    """Parts of log searches that run."""
-    searches_broken: int = 0
-    recruit_failures: int = 0
-    abandoned: int = 0
     stalls: Mapping[str, int] = field(default_factory=dict[str, int])
     """Of the event loop, by route."""
     stalled_s: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -85,7 +70,6 @@ class WorkerMetrics:
         _declare_control(self._readings)
         _declare_execution(self._readings)
         _declare_disk(self._readings)
-        _declare_recruiting(self._readings)
         declare_stalls(self._readings, lambda figures: figures.stalls, lambda figures: figures.stalled_s)
         self._readings.register()
 
@@ -154,32 +138,6 @@ def _declare_execution(readings: Readings[WorkerFigures]) -> None:
         lambda figures: {Lookup.HIT: figures.cache_hits, Lookup.MISS: figures.cache_misses},
     )
 
-    readings.total_by(
-        "sample_lookups_total",
-        "Row groups of segments that a query needed and that were in memory (`hit`), or had to be read (`miss`).",
-        Audience.TUNING,
-        label("result", Lookup),
-        lambda figures: {Lookup.HIT: figures.sample_hits, Lookup.MISS: figures.sample_misses},
-    )
-    readings.level(
-        "sample_memory_bytes",
-        "Memory that samples take which were read and may be asked for again.",
-        Audience.CAPACITY,
-        lambda figures: figures.sample_memory_bytes,
-    )
-    readings.level(
-        "query_memory_bytes",
-        "What works of metrics queries take in this process, as far as they know.",
-        Audience.CAPACITY,
-        lambda figures: figures.query_memory_bytes,
-    )
-    readings.total(
-        "queries_ended_for_memory_total",
-        "Metrics queries whose works were refused or ended because the process has no more memory for all of them.",
-        Audience.ON_CALL,
-        lambda figures: figures.queries_ended_for_memory,
-    )
-
 
 def _declare_disk(readings: Readings[WorkerFigures]) -> None:
     readings.total(
@@ -213,31 +171,4 @@ def _declare_disk(readings: Readings[WorkerFigures]) -> None:
         "Artifacts that could not be deleted; they are found at the next start.",
         Audience.ON_CALL,
         lambda figures: figures.drops_failed,
-    )
-
-
-def _declare_recruiting(readings: Readings[WorkerFigures]) -> None:
-    readings.level(
-        "reserved", "1 while the worker is reserved for a log search, else 0.", Audience.CAPACITY, lambda f: f.reserved
-    )
-    readings.level(
-        "searches_in_flight", "Parts of log searches that run now.", Audience.CAPACITY, lambda figures: figures.searches
-    )
-    readings.total(
-        "searches_broken_total",
-        "Parts of log searches that were not finished: whoever asked went away, hung, or released the worker.",
-        Audience.ON_CALL,
-        lambda figures: figures.searches_broken,
-    )
-    readings.total(
-        "recruit_registrations_failed_total",
-        "Tries to register with a recruiter that failed.",
-        Audience.ON_CALL,
-        lambda figures: figures.recruit_failures,
-    )
-    readings.total(
-        "abandoned_total",
-        "Times the worker was reserved, and nothing to search came.",
-        Audience.ON_CALL,
-        lambda figures: figures.abandoned,
     )

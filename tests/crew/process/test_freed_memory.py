@@ -6,12 +6,12 @@ import sys
 
 import pytest
 
-from quarterdeck.metrics.freed_memory import keep_freed_memory
+from quarterdeck.crew.process.freed_memory import keep_freed_memory
 
 _FAULTS = """
 import resource, sys, threading
 import numpy as np
-from quarterdeck.metrics.freed_memory import keep_freed_memory
+from quarterdeck.crew.process.freed_memory import keep_freed_memory
 
 def query():
     for _ in range(20):

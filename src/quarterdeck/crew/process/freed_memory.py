@@ -10,8 +10,9 @@ import ctypes
 import os
 from typing import Any, Final
 
-from quarterdeck.metrics.arrow_arrays import pa
+import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 
+_arrow: Any = pyarrow
 _TRIM_THRESHOLD: Final = -1
 _MMAP_THRESHOLD: Final = -3
 _ARENA_MAX: Final = -8
@@ -24,9 +25,9 @@ _BY_HAND: Final = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "GLIBC_TU
 
 def use_one_allocator() -> None:
     """Arrow allocates as everything else does from now on, where Python asks it; what its C++ asks for by itself is set
-    when the process begins, in `cli/processes.py`. Its own allocator keeps what a thread has freed until that
+    when the process begins, in `launching`. Its own allocator keeps what a thread has freed until that
     thread asks again: 250 MB after a wide query, which nobody could give back."""
-    pa.set_memory_pool(pa.system_memory_pool())
+    _arrow.set_memory_pool(_arrow.system_memory_pool())
 
 
 def share_arenas(count: int = 2) -> None:

@@ -10,14 +10,17 @@ What is typed wrong ends with the same exit code whoever notices, Typer or we.
 
 import os
 import sys
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any, Final, cast
 
+import typer
 from typer._click.exceptions import BadParameter, UsageError
 from typer.core import TyperGroup
+from typer.main import get_command
 
+from quarterdeck.capability.commands import Command
 from quarterdeck.core.errors import ERROR_TABLE, ErrorCode
 
 ANY_WIDTH: Final = 10_000
@@ -59,6 +62,43 @@ class LightGroup(TyperGroup):
             for parameter in command.params:
                 _lighten(parameter)
         return name, command, rest
+
+
+def group_with(commands: Sequence[Command], after: str) -> type[LightGroup]:
+    """A group that has these commands besides its own, listed behind the one that is called so."""
+    listed = {command.name: command for command in commands}
+    loaded: dict[str, Any] = {}
+
+    class WithContributions(LightGroup):
+        def list_commands(self, ctx: Any) -> list[str]:
+            own = super().list_commands(ctx)
+            place = own.index(after) + 1
+            return [*own[:place], *listed, *own[place:]]
+
+        def get_command(self, ctx: Any, cmd_name: str) -> Any:
+            contributed = listed.get(cmd_name)
+            if contributed is None:
+                return super().get_command(ctx, cmd_name)
+            if cmd_name not in loaded:
+                loaded[cmd_name] = _as_command(contributed)
+            return loaded[cmd_name]
+
+        def format_commands(self, ctx: Any, formatter: Any) -> None:
+            """What is contributed is told without being loaded."""
+            rows: list[tuple[str, str]] = []
+            for name in self.list_commands(ctx):
+                own = None if name in listed else self.get_command(ctx, name)
+                rows.append((name, listed[name].short_help if own is None else own.get_short_help_str(ANY_WIDTH)))
+            with formatter.section("Commands"):
+                formatter.write_dl(rows)
+
+    return WithContributions
+
+
+def _as_command(contributed: Command) -> Any:
+    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    alone.command(contributed.name, short_help=contributed.short_help)(contributed.function.load())
+    return get_command(alone)
 
 
 @contextmanager

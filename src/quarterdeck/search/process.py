@@ -20,9 +20,11 @@ from quarterdeck.crew.process.status import queries_router
 from quarterdeck.crew.query_log import QueryLog
 from quarterdeck.http.monitor import MonitorSources
 from quarterdeck.http.server import HttpServer
-from quarterdeck.recruiter.metering import RecruiterMeter, measured, scaling
+from quarterdeck.recruiter.metering import RecruiterFigures, RecruiterMeter, RecruiterMetrics, measured, scaling
 from quarterdeck.recruiter.routes import RecruiterRoute, recruiter_router
 from quarterdeck.recruiter.service import OwnRecruiter, RecruiterService
+from quarterdeck.search.asks import ASKS
+from quarterdeck.search.metering import SearchMetrics
 from quarterdeck.search.root.assembly import SearchRoot
 from quarterdeck.search.root.routes import search_router
 from quarterdeck.stores.data_folder import DataFolder
@@ -30,19 +32,18 @@ from quarterdeck.stores.objects import ObjectStores, S3Options
 from quarterdeck.stores.source_roots import SourceRoots
 from quarterdeck.telemetry.exposition import form_of, new_registry, render
 from quarterdeck.telemetry.logs import get_logger
-from quarterdeck.telemetry.metrics import (
-    RecruiterFigures,
-    RecruiterMetrics,
-    SearchMetrics,
-    StoreMetrics,
-    register_process,
-)
-from quarterdeck.web import fronts
-from quarterdeck.web.front import front_router
+from quarterdeck.telemetry.metrics import StoreMetrics, register_process
+from quarterdeck.web.front import Ask, Front, Panel, curl, front_router
 
 _log = get_logger(__name__)
 
 _POLL_REQUESTS_S: Final = 0.05
+FRONT: Final = Front(
+    "recruiter",
+    "It keeps a pool of idle workers, gives them to whoever has a long search, and searches logs with them.",
+    (*ASKS, Ask("Its free workers", curl("/recruiter/listfree"))),
+    (Panel("figures", "recruiter/stats", "Pool"), Panel("queries", "v1/queries?limit=25", "Searches")),
+)
 
 
 class Recruiter:
@@ -126,7 +127,7 @@ class Recruiter:
         route = RecruiterRoute(self._recruiter)
         roots = SourceRoots(self._settings.source_roots)
         routers = [
-            front_router(fronts.RECRUITER, self._missing),
+            front_router(FRONT, self._missing),
             recruiter_router(self._recruiter, route),
             search_router(self._search.service, roots=roots),
             queries_router(self._log),

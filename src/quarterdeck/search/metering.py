@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from quarterdeck.telemetry.contributions import MetricsOf, Service
 from quarterdeck.telemetry.metrics.buckets import QUERY_S
 from quarterdeck.telemetry.metrics.families import Audience, Families, label
 from quarterdeck.telemetry.metrics.figures import Readings
@@ -62,3 +63,22 @@ class SearchMetrics:
     def read_figures_from(self, source: Callable[[], SearchFigures]) -> None:
         """Asked at every scrape, on the thread of the scrape. Before this is called a scrape has no figures."""
         self._readings.read_from(source)
+
+
+_LOST: Final = "sum(rate(quarterdeck_search_workers_lost_total[5m]))"
+_ENDED: Final = "sum(rate(quarterdeck_search_duration_seconds_count[5m]))"
+METRICS_OF_SEARCH: Final = MetricsOf(
+    services=(
+        Service(
+            "Log search",
+            "Of coordinators and of `quarterdeck recruiter`, which are the roots of log searches.",
+            SearchMetrics,
+        ),
+    ),
+    questions=(
+        (
+            "How many workers does a log search lose on the way?",
+            f"{_LOST} / {_ENDED}",
+        ),
+    ),
+)

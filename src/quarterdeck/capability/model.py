@@ -1,0 +1,52 @@
+"""A capability: everything that its package contributes, by name.
+
+It is light: whoever lists capabilities loads none of them. What takes time to load is `Named`, and loaded by the
+process that needs it: a worker does not load what only a coordinator needs, and the command line loads the command that
+was called.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from quarterdeck.capability.commands import Command
+from quarterdeck.core.named import Named
+
+if TYPE_CHECKING:
+    from quarterdeck.capability.coordinator import CoordinatorHost, CoordinatorPart
+    from quarterdeck.capability.worker import WorkerHost, WorkerPart
+    from quarterdeck.config.sections import Section
+    from quarterdeck.core.workcoord.model import WorkKind
+    from quarterdeck.simulation.dramas import Drama
+    from quarterdeck.stores.database.schema import Schema
+    from quarterdeck.telemetry.contributions import MetricsOf
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Something that `quarterdeck simulate` can play."""
+
+    name: str
+    """What chooses it, as `--name`."""
+    help: str
+    drama: Named["Drama[Any]"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capability:
+    name: str
+    """Its name everywhere: of its package, its section of the settings, its tables."""
+    coordinator_section: Named["type[Section]"] | None = None
+    worker_section: Named["type[Section]"] | None = None
+    schema: Named["Schema"] | None = None
+    """The tables that a coordinator's database has for it."""
+    metrics: Named["MetricsOf"] | None = None
+    """What it measures, for the reference."""
+    on_coordinator: Named["Callable[[CoordinatorHost], CoordinatorPart | None]"] | None = None
+    """Makes its part of a coordinator; None where the settings leave it nothing to do."""
+    on_worker: Named["Callable[[WorkerHost], WorkerPart | None]"] | None = None
+    """Makes its part of a worker; None where the settings leave it nothing to do."""
+    kinds: tuple["WorkKind", ...] = ()
+    """Of work that its part of a worker executes, if the worker is to take them."""
+    commands: tuple[Command, ...] = ()
+    worlds: tuple[World, ...] = ()

@@ -1,0 +1,71 @@
+"""A process from its settings: what each needs before anything else of it is loaded.
+
+Settings are read before this: what is wrong with them is told at once. The end of the process is the end of the
+program.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+
+from quarterdeck.config.shared import ProcessSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from quarterdeck.crew.process.guard import Guard
+    from quarterdeck.crew.process.lifecycle import ForcedEnd, StopSignals
+    from quarterdeck.stores.data_folder import DataFolder
+
+
+class Process(Protocol):
+    async def run(self, signals: "StopSignals", forced_end: "ForcedEnd") -> int:
+        """Lives until it is told to stop; the exit code."""
+        ...
+
+
+def begin(settings: ProcessSettings) -> None:
+    """To be called before what a process is made of is imported."""
+    # Arrow reads it when it is loaded. What Parquet's readers and writers take comes from nowhere else: only then does
+    # one call give back all that queries have freed.
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    from quarterdeck.telemetry.logs import configure  # noqa: PLC0415 - see above
+    from quarterdeck.telemetry.traces import configure_tracing  # noqa: PLC0415
+
+    log_format = settings.log_format
+    if log_format == "auto":
+        log_format = "console" if sys.stderr.isatty() else "json"
+    configure(log_format, settings.log_level, role=settings.process)
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # what its core says at `info` is no record, and for nobody
+    configure_tracing(f"quarterdeck-{settings.process}")
+
+
+def live(data_dir: Path, make: "Callable[[DataFolder], Process]", lifeline: int | None) -> NoReturn:
+    """Makes the process in its folder, and runs it to its end."""
+    from quarterdeck.crew.process.lifecycle import leave, run_process  # noqa: PLC0415 - see above
+    from quarterdeck.stores.data_folder import DataFolder  # noqa: PLC0415
+
+    with DataFolder(data_dir) as folder:
+        run: Callable[[StopSignals, ForcedEnd], Coroutine[Any, Any, int]] = make(folder).run
+        code = run_process(run, lifeline)
+    leave(code)
+
+
+def guard_of(settings: ProcessSettings, folder: Path, *hosts: str) -> "Guard":
+    """Who may come in; `hosts` are all those it listens on."""
+    from quarterdeck.crew.process.guard import Guard  # noqa: PLC0415 - see above
+
+    return Guard.load(
+        tls_certificate=settings.tls_certificate,
+        tls_key=settings.tls_key,
+        tls_authority=settings.tls_authority,
+        token_file=settings.token_file,
+        insecure=settings.insecure,
+        folder=folder,
+        hosts=hosts,
+        reading_needs_token=settings.reading_needs_token,
+        names=settings.http_names,
+        origins=settings.http_origins,
+    )

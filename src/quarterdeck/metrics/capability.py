@@ -1,0 +1,27 @@
+"""Metrics: PromQL over samples in Parquet, with the API of Prometheus."""
+
+from typing import Final
+
+from quarterdeck.capability import Capability, Command
+from quarterdeck.core.named import Named
+from quarterdeck.core.workcoord.model import WorkKind
+
+_SIGNATURES: Final = "quarterdeck.metrics.commands.signatures"
+
+METRICS: Final = Capability(
+    name="metrics",
+    schema=Named("quarterdeck.metrics.tables:METRICS_SCHEMA"),
+    metrics=Named("quarterdeck.metrics.metering:METRICS_OF_METRICS"),
+    on_coordinator=Named("quarterdeck.metrics.on_coordinator:MetricsOnCoordinator"),
+    on_worker=Named("quarterdeck.metrics.on_worker:MetricsOnWorker"),
+    kinds=(WorkKind.LEAF,),
+    commands=(
+        Command("import", "Import metrics into the lake.", Named(f"{_SIGNATURES}:import_metrics")),
+        Command(
+            "sample-data", "Make metrics, logs and tables to try things with.", Named(f"{_SIGNATURES}:sample_data")
+        ),
+        Command("metrics", "List the metrics, and when they have samples.", Named(f"{_SIGNATURES}:list_metrics")),
+        Command("query", "Ask PromQL, and see a chart, a table, JSON or CSV.", Named(f"{_SIGNATURES}:query")),
+        Command("explain", "Show how a PromQL query would be evaluated, or was.", Named(f"{_SIGNATURES}:explain")),
+    ),
+)

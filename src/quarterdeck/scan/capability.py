@@ -1,0 +1,20 @@
+"""Scans: one SELECT over many Parquet files, with one answer."""
+
+from typing import Final
+
+from quarterdeck.capability import Capability, Command
+from quarterdeck.core.named import Named
+from quarterdeck.core.workcoord.model import WorkKind
+
+SCAN: Final = Capability(
+    name="scan",
+    on_coordinator=Named("quarterdeck.scan.on_coordinator:ScansOnCoordinator"),
+    on_worker=Named("quarterdeck.scan.on_worker:ScansOnWorker"),
+    kinds=(WorkKind.SEARCH,),
+    commands=(
+        Command(
+            "demo", "See a query survive the loss of a worker.", Named("quarterdeck.scan.commands.signatures:demo")
+        ),
+        Command("scan", "Run SQL over Parquet files on the crew.", Named("quarterdeck.scan.commands.signatures:scan")),
+    ),
+)

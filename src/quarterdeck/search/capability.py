@@ -1,0 +1,25 @@
+"""Log search, on workers that are reserved for it."""
+
+from typing import Final
+
+from quarterdeck.capability import Capability, Command, World
+from quarterdeck.core.named import Named
+
+SEARCH: Final = Capability(
+    name="search",
+    metrics=Named("quarterdeck.search.metering:METRICS_OF_SEARCH"),
+    on_coordinator=Named("quarterdeck.search.on_coordinator:SearchOnCoordinator"),
+    on_worker=Named("quarterdeck.search.on_worker:search_on_worker"),
+    commands=(
+        Command("search", "Search logs on the crew, or alone.", Named("quarterdeck.search.commands.signatures:search")),
+        Command("recruiter", "Run a recruiter by itself.", Named("quarterdeck.search.commands.signatures:recruiter")),
+    ),
+    worlds=(
+        World(
+            "recruiting",
+            "Play recruiters, workers and searches instead of a crew: no worker is given to two, none is lost, and "
+            "each part of a search counts once.",
+            Named("quarterdeck.search.world.drama:RECRUITING"),
+        ),
+    ),
+)
