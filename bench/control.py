@@ -34,8 +34,7 @@ from quarterdeck.core.workcoord.coordinator import effects as ef
 from quarterdeck.core.workcoord.coordinator import events as ev
 from quarterdeck.core.workcoord.coordinator.machine import CoordinatorConfig
 from quarterdeck.core.workcoord.coordinator.tables import WorkerState
-from quarterdeck.core.workcoord.model import WorkKey, WorkKind, WorkSpec
-from quarterdeck.core.workcoord.policies import SEARCH
+from quarterdeck.core.workcoord.model import WorkKey, WorkSpec
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
 from quarterdeck.crew.artifacts.fetcher import ArtifactFetcher
 from quarterdeck.crew.coordinator import CoordinatorDriver
@@ -45,6 +44,7 @@ from quarterdeck.crew.observers.journal import CoordinatorJournal
 from quarterdeck.crew.observers.metering import CoordinatorMeter
 from quarterdeck.crew.observers.summaries import Summaries
 from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds
+from quarterdeck.scan.model import SCAN
 from quarterdeck.stores.disk import DiskBudget, DiskLimits
 from quarterdeck.telemetry.exposition import new_registry
 from quarterdeck.telemetry.logs import configure
@@ -110,8 +110,7 @@ class Bridge:
         specs = (
             WorkSpec(
                 WorkKey(query_id, LeafId("l"), WorkId(f"{query}/{number}")),
-                WorkKind.SEARCH,
-                SEARCH,
+                SCAN,
                 affinity_key=f"{number}",
             )
             for number in range(works)

@@ -33,13 +33,11 @@ from quarterdeck.core.workcoord.coordinator.machine import CoordinatorConfig, Co
 from quarterdeck.core.workcoord.model import (
     Artifact,
     AttemptId,
-    Binding,
     LivenessPolicy,
     WorkerInfo,
     WorkerStatus,
     WorkKey,
     WorkKind,
-    WorkPolicy,
     WorkSpec,
 )
 from quarterdeck.core.workcoord.worker import effects as worker_fx
@@ -59,7 +57,8 @@ ROUNDS = 3
 WIDTH = 110
 
 # Losing workers on purpose must not use up a work's failures.
-POLICY = WorkPolicy(Binding.SESSION, max_failures=1_000_000)
+MAX_FAILURES = 1_000_000
+LEAF = WorkKind("leaf")
 ACCEPTING = WorkerStatus(accepting_work=True)
 ARTIFACT = Artifact("http://worker/artifact", 4096, "0" * 32, 100, 0, 1, 1)
 
@@ -121,7 +120,7 @@ def quiet() -> Generator[None]:
 
 
 def make_info(worker: int, slots: int = CREDIT // 2, queue_places: int = CREDIT // 2) -> WorkerInfo:
-    return WorkerInfo(WorkerId(f"worker-{worker}"), Incarnation(1), frozenset({WorkKind.LEAF}), slots, queue_places)
+    return WorkerInfo(WorkerId(f"worker-{worker}"), Incarnation(1), frozenset({LEAF}), slots, queue_places)
 
 
 def make_specs(works: int, query: str | None = None, key: Callable[[int], str] = "segment-{}".format) -> list[WorkSpec]:
@@ -129,8 +128,7 @@ def make_specs(works: int, query: str | None = None, key: Callable[[int], str] =
     return [
         WorkSpec(
             WorkKey(QueryId(query or f"query-{n // WORKS_OF_A_QUERY}"), LeafId(f"leaf-{n}"), WorkId(f"work-{n}")),
-            WorkKind.LEAF,
-            POLICY,
+            LEAF,
             affinity_key=key(n),
         )
         for n in range(works)
@@ -141,7 +139,9 @@ class Drill:
     """A coordinator's machine, and a crew that is nothing but the events it would send."""
 
     def __init__(self) -> None:
-        self.watch = Stopwatch(CoordinatorMachine(CoordinatorConfig(CoordinatorId("coordinator"))))
+        self.watch = Stopwatch(
+            CoordinatorMachine(CoordinatorConfig(CoordinatorId("coordinator"), max_failures=MAX_FAILURES))
+        )
         self.sessions: list[tuple[WorkerInfo, SessionId]] = []
         self.assigned: list[tuple[SessionId, AttemptId]] = []
         self.fetched: list[AttemptId] = []

@@ -15,6 +15,7 @@ from quarterdeck.crew.artifacts.spool import ArtifactSpool
 from quarterdeck.crew.executors import Execution, KindExecutor
 from quarterdeck.crew.process.guard import Guard
 from quarterdeck.crew.process.lifecycle import leave, run_process
+from quarterdeck.scan.model import SCAN
 from quarterdeck.stores.data_folder import DataFolder
 from quarterdeck.telemetry.logs import configure
 from quarterdeck.worker.process import Worker
@@ -59,7 +60,7 @@ class NothingOnWorker(WorkerPart):
         return {KIND: self._executor}
 
 
-KIND: Final = WorkKind.SEARCH
+KIND: Final = SCAN
 NOTHING: Final = Capability(name="nothing", kinds=(KIND,), on_worker=Named("__main__:NothingOnWorker"))
 
 

@@ -177,7 +177,7 @@ def main() -> None:
 
     def command(port: int) -> list[str]:
         shutil.rmtree(DATA, ignore_errors=True)
-        flags = ["--workers", str(THREADS), "--keep-back", "0", "--data-dir", str(DATA), "--set", "worker.kinds=search"]
+        flags = ["--workers", str(THREADS), "--keep-back", "0", "--data-dir", str(DATA), "--set", "worker.kinds=scan"]
         return [sys.executable, "-m", "quarterdeck", "up", *flags, "--http-port", str(port), "--control-port", "0"]
 
     server = Server("Quarterdeck", command, folder / "up.log", "/monitor/scaling", _has_workers)

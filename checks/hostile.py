@@ -28,16 +28,12 @@ from quarterdeck.core.workcoord import messages as m
 from quarterdeck.core.workcoord.model import (
     Artifact,
     AttemptId,
-    Binding,
     DiskUse,
-    HeldState,
-    Holding,
     WorkerInfo,
     WorkError,
     WorkerStatus,
     WorkKey,
     WorkKind,
-    WorkPolicy,
     WorkSpec,
 )
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
@@ -141,11 +137,17 @@ _ATTEMPT: Final = AttemptId(WorkKey(QueryId("q"), LeafId("l"), WorkId("w")), 3)
 @cache
 def control_samples() -> Sequence[bytes]:
     worker = WorkerInfo(
-        WorkerId("w"), Incarnation(7), frozenset(WorkKind), 4, 8, node="n", tenant="default", address="http://w:1"
+        WorkerId("w"),
+        Incarnation(7),
+        frozenset((WorkKind("leaf"), WorkKind("scan"))),
+        4,
+        8,
+        node="n",
+        tenant="default",
+        address="http://w:1",
     )
-    spec = WorkSpec(_ATTEMPT.key, next(iter(WorkKind)), WorkPolicy(Binding.SESSION, 3), b"payload", "key", "default")
+    spec = WorkSpec(_ATTEMPT.key, WorkKind("leaf"), b"payload", "key", "default")
     artifact = Artifact("http://w:1/artifacts/a.parquet", 100, "xxh3_128:00", 5, -1, 9, 1)
-    held = (Holding(_ATTEMPT, next(iter(HeldState))),)
     envelopes = (
         Envelope(None, 0, (m.Register(worker, WorkerStatus(True)),)),
         Envelope(SessionId("s"), 1, (m.AssignWork(spec, 3), m.CancelWork(_ATTEMPT), m.CoordinatorBeat(1.5))),
@@ -156,7 +158,6 @@ def control_samples() -> Sequence[bytes]:
             (
                 m.WorkFailed(_ATTEMPT, WorkError("internal", "why", retryable=True)),
                 m.DiskReported(DiskUse(1, 2, 3)),
-                m.Holdings(held),
                 m.BeatEcho(2.5),
                 m.Throttled(1.0),
             ),

@@ -9,7 +9,6 @@ import pytest
 
 from quarterdeck.config import CoordinatorSettings, InvalidSettingsError, load_coordinator, load_worker
 from quarterdeck.core.errors import ErrorCode
-from quarterdeck.core.workcoord.model import WorkKind
 
 Write = Callable[[str], Path]
 
@@ -148,10 +147,10 @@ def test_an_empty_variable_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_list_in_a_variable_has_commas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUARTERDECK_WORKER_JOIN", "a:1, [::1]:2 ,")
-    monkeypatch.setenv("QUARTERDECK_WORKER_KINDS", "leaf,search")
+    monkeypatch.setenv("QUARTERDECK_WORKER_KINDS", "leaf,scan")
     settings = load_worker(None, {})
     assert settings.join == ("a:1", "[::1]:2")
-    assert settings.kinds == (WorkKind.LEAF, WorkKind.SEARCH)
+    assert settings.kinds == ("leaf", "scan")
 
 
 def test_a_variable_may_be_written_in_small_letters(monkeypatch: pytest.MonkeyPatch) -> None:

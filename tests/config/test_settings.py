@@ -121,7 +121,7 @@ def test_a_value_may_be_written_in_several_ways(name: str, given: Any, taken: ob
         ("tenant", 42),
         ("tenant", True),
         ("kinds", []),
-        ("kinds", "search, dance"),
+        ("kinds", "scan, Leaf"),
         ("join", "localhost"),
         ("join", "localhost:port"),
         ("join", "::1:7071"),

@@ -13,24 +13,19 @@ from quarterdeck.control.codec import MAX_ENVELOPE_BYTES, decode, encode
 from quarterdeck.control.conversation import MAX_PAYLOAD_BYTES
 from quarterdeck.control.link import Envelope, Message, ProtocolError
 from quarterdeck.control.proto import control_pb2 as pb
-from quarterdeck.core.ids import CoordinatorId, Fence, Incarnation, LeafId, QueryId, SessionId, WorkerId, WorkId
+from quarterdeck.core.ids import CoordinatorId, Incarnation, LeafId, QueryId, SessionId, WorkerId, WorkId
 from quarterdeck.core.placement import PlacementStrategy
 from quarterdeck.core.workcoord import messages as m
-from quarterdeck.core.workcoord import policies
 from quarterdeck.core.workcoord.model import (
     Artifact,
     AttemptId,
-    Binding,
     DiskUse,
-    HeldState,
-    Holding,
     LivenessPolicy,
     WorkerInfo,
     WorkError,
     WorkerStatus,
     WorkKey,
     WorkKind,
-    WorkPolicy,
     WorkSpec,
 )
 
@@ -38,6 +33,7 @@ REPEATABLE = settings(derandomize=True, deadline=None)
 
 TEXT = st.text(max_size=12)
 NAME = st.text(min_size=1, max_size=12)
+KIND = st.from_regex(r"[a-z][a-z0-9_-]{0,31}", fullmatch=True).map(WorkKind)
 U32 = st.integers(0, 2**32 - 1)
 U64 = st.integers(0, 2**64 - 1)
 S64 = st.integers(-(2**63), 2**63 - 1)
@@ -58,7 +54,7 @@ WORKER = st.builds(
     WorkerInfo,
     NAME.map(WorkerId),
     U64.map(Incarnation),
-    st.frozensets(st.sampled_from(WorkKind)),
+    st.frozensets(KIND, max_size=5),
     NUMBER,
     U32,
     node=TEXT,
@@ -67,39 +63,23 @@ WORKER = st.builds(
     address=TEXT,
 )
 ARTIFACT = st.builds(Artifact, NAME, st.integers(1, 2**64 - 1), NAME, U64, S64, S64, U32)
-DURABLE = st.builds(
-    WorkPolicy,
-    st.just(Binding.DURABLE),
-    NUMBER,
-    pinned=st.booleans(),
-    held=st.booleans(),
-    resident=st.booleans(),
-    lease_s=st.none() | SPAN_S,
-)
-POLICY = st.builds(WorkPolicy, st.just(Binding.SESSION), NUMBER) | DURABLE
 
 
 @st.composite
 def specs(draw: st.DrawFn) -> WorkSpec:
-    policy = draw(POLICY)
     return WorkSpec(
         draw(KEY),
-        draw(st.sampled_from(WorkKind)),
-        policy,
+        draw(KIND),
         draw(st.binary(max_size=30)),
         draw(TEXT),
         draw(NAME),
         draw(st.sampled_from(PlacementStrategy)),
-        WorkerId(draw(TEXT)) if policy.pinned else None,
-        draw(st.none() | TEXT),
+        draw(st.booleans()),
     )
 
 
 MESSAGES: dict[type, st.SearchStrategy[Any]] = {
     m.Register: st.builds(m.Register, WORKER, STATUS),
-    m.Holdings: st.builds(
-        m.Holdings, st.lists(st.builds(Holding, ATTEMPT, st.sampled_from(HeldState)), max_size=3).map(tuple)
-    ),
     m.WorkerBeat: st.builds(m.WorkerBeat, STATUS),
     m.BeatEcho: st.builds(m.BeatEcho, MOMENT_S),
     m.DiskReported: st.builds(m.DiskReported, st.builds(DiskUse, U64, U64, U64)),
@@ -112,9 +92,8 @@ MESSAGES: dict[type, st.SearchStrategy[Any]] = {
     m.WorkReturned: st.builds(m.WorkReturned, ATTEMPT),
     m.WorkCanceled: st.builds(m.WorkCanceled, ATTEMPT),
     m.ArtifactLost: st.builds(m.ArtifactLost, ATTEMPT, TEXT),
-    m.Deposed: st.builds(m.Deposed, U64.map(Fence)),
     m.Throttled: st.builds(m.Throttled, st.floats(min_value=0, allow_infinity=False)),
-    m.Registered: st.builds(m.Registered, NAME.map(SessionId), NAME.map(CoordinatorId), LIVENESS, U64.map(Fence)),
+    m.Registered: st.builds(m.Registered, NAME.map(SessionId), NAME.map(CoordinatorId), LIVENESS),
     m.Refused: st.builds(m.Refused, TEXT),
     m.CoordinatorBeat: st.builds(m.CoordinatorBeat, MOMENT_S),
     m.CreditConfirmed: st.builds(m.CreditConfirmed, U32),
@@ -193,17 +172,8 @@ def test_words_for_people_cannot_make_an_envelope_too_large() -> None:
 
 def test_the_largest_payload_that_is_allowed_fits_into_an_envelope() -> None:
     key = WorkKey(QueryId("q"), LeafId("l"), WorkId("w"))
-    spec = WorkSpec(key, WorkKind.LEAF, policies.LEAF, bytes(MAX_PAYLOAD_BYTES))
+    spec = WorkSpec(key, WorkKind("leaf"), bytes(MAX_PAYLOAD_BYTES))
     assert len(encode(Envelope(None, 0, (m.AssignWork(spec, 1),)))) < MAX_ENVELOPE_BYTES
-
-
-def test_policies_that_a_peer_makes_up_are_understood_and_not_all_remembered() -> None:
-    key = WorkKey(QueryId("q"), LeafId("l"), WorkId("w"))
-    for max_failures in range(1, 200):
-        spec = WorkSpec(key, WorkKind.LEAF, WorkPolicy(Binding.SESSION, max_failures))
-        envelope = Envelope(None, 0, (m.AssignWork(spec, 1),))
-        assert decode(encode(envelope)) == envelope
-    assert len(codec._policies_of) <= 64  # pyright: ignore[reportPrivateUsage]
 
 
 # What is not a message does not
@@ -305,7 +275,6 @@ BODIES_WITH_AN_ATTEMPT: dict[str, Callable[[Fields], Fields]] = {
     "work_canceled": lambda attempt: attempt,
     "cancel_work": lambda attempt: attempt,
     "artifact_ack": lambda attempt: attempt,
-    "holdings": lambda attempt: {"held": [{"attempt": attempt, "state": "running"}]},
     "work_rejected": lambda attempt: {"attempt": attempt, "reason": "draining"},
     "work_progressed": lambda attempt: {"attempt": attempt, "fraction": 0.5},
     "work_ready": lambda attempt: {
@@ -319,7 +288,6 @@ BODIES_WITH_AN_ATTEMPT: dict[str, Callable[[Fields], Fields]] = {
     "assign_work": lambda attempt: {
         "attempt": attempt,
         "kind": "leaf",
-        "policy": {"binding": "session", "max_failures": 4},
         "tenant": "default",
         "placement": "rendezvous",
     },
@@ -347,8 +315,6 @@ BEATS: Fields = {"interval_s": 1.0, "warn_after_missed": 2, "lost_after_missed":
 REGISTERED: Fields = {"session_id": "s", "coordinator_id": "c", "liveness": BEATS}
 ASSIGN = BODIES_WITH_AN_ATTEMPT["assign_work"](SOME_ATTEMPT)
 READY = BODIES_WITH_AN_ATTEMPT["work_ready"](SOME_ATTEMPT)
-SESSION_POLICY: Fields = {"binding": "session", "max_failures": 4}
-DURABLE_POLICY: Fields = {"binding": "durable", "max_failures": 4}
 
 WHOLE = {"register": REGISTER, "registered": REGISTERED, "assign_work": ASSIGN, "work_ready": READY}
 
@@ -357,13 +323,14 @@ WRONG: dict[str, tuple[str, object]] = {
     "register: no tenant": ("register", REGISTER | {"tenant": ""}),
     "register: no slots": ("register", REGISTER | {"slots": 0}),
     "register: no status": ("register", REGISTER | {"status": None}),
-    "register: unknown kind": ("register", REGISTER | {"kinds": ["leaf", "dance"]}),
+    "register: a kind that is no name": ("register", REGISTER | {"kinds": ["leaf", "Leaf"]}),
+    "register: a kind without end": ("register", REGISTER | {"kinds": ["l" * 33]}),
+    "register: too many kinds": ("register", REGISTER | {"kinds": [f"kind{n}" for n in range(65)]}),
     "register: accepting and draining": (
         "register",
         REGISTER | {"status": {"accepting_work": True, "draining": True}},
     ),
     "beat: accepting and draining": ("worker_beat", {"accepting_work": True, "draining": True}),
-    "holdings: unknown state": ("holdings", {"held": [{"attempt": SOME_ATTEMPT, "state": "asleep"}]}),
     "rejected: unknown reason": ("work_rejected", {"attempt": SOME_ATTEMPT, "reason": "lazy"}),
     "rejected: no reason": ("work_rejected", {"attempt": SOME_ATTEMPT}),
     "progress: above one": ("work_progressed", {"attempt": SOME_ATTEMPT, "fraction": 2.0}),
@@ -384,22 +351,11 @@ WRONG: dict[str, tuple[str, object]] = {
     ),
     "registered: interval for ever": ("registered", REGISTERED | {"liveness": BEATS | {"interval_s": float("inf")}}),
     "registered: lost before warned": ("registered", REGISTERED | {"liveness": BEATS | {"lost_after_missed": 2}}),
-    "assign: unknown kind": ("assign_work", ASSIGN | {"kind": "dance"}),
+    "assign: a kind that is no name": ("assign_work", ASSIGN | {"kind": "two words"}),
     "assign: no kind": ("assign_work", ASSIGN | {"kind": ""}),
     "assign: unknown placement": ("assign_work", ASSIGN | {"placement": "anywhere"}),
     "assign: no placement": ("assign_work", ASSIGN | {"placement": ""}),
     "assign: no tenant": ("assign_work", ASSIGN | {"tenant": ""}),
-    "assign: no policy": ("assign_work", ASSIGN | {"policy": None}),
-    "assign: unknown binding": ("assign_work", ASSIGN | {"policy": SESSION_POLICY | {"binding": "loose"}}),
-    "assign: no failures": ("assign_work", ASSIGN | {"policy": SESSION_POLICY | {"max_failures": 0}}),
-    "assign: held by a session": ("assign_work", ASSIGN | {"policy": SESSION_POLICY | {"held": True}}),
-    "assign: a lease of nothing": ("assign_work", ASSIGN | {"policy": DURABLE_POLICY | {"lease_s": 0.0}}),
-    "assign: a lease that is no number": (
-        "assign_work",
-        ASSIGN | {"policy": DURABLE_POLICY | {"lease_s": float("nan")}},
-    ),
-    "assign: pinned to nobody": ("assign_work", ASSIGN | {"policy": DURABLE_POLICY | {"pinned": True}}),
-    "assign: not pinned to somebody": ("assign_work", ASSIGN | {"pinned_to": "w"}),
     "cancel query: no query": ("cancel_query", ""),
 }
 

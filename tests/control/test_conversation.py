@@ -12,7 +12,6 @@ from quarterdeck.control import conversation as conversation_module
 from quarterdeck.control.conversation import OUTBOX_LIMIT, STALL_S, Conversation
 from quarterdeck.control.link import Envelope, Message
 from quarterdeck.core.ids import LeafId, QueryId, SessionId, WorkId
-from quarterdeck.core.workcoord import policies
 from quarterdeck.core.workcoord.messages import (
     ArtifactAck,
     AssignWork,
@@ -236,7 +235,7 @@ LIMIT_BYTES = 1000
 
 def _work(name: int, size_bytes: int) -> AssignWork:
     key = WorkKey(QueryId("q"), LeafId("l"), WorkId(str(name)))
-    return AssignWork(WorkSpec(key, WorkKind.LEAF, policies.LEAF, bytes(size_bytes)), 1)
+    return AssignWork(WorkSpec(key, WorkKind("leaf"), bytes(size_bytes)), 1)
 
 
 def _failure(name: int, size: int) -> WorkFailed:
@@ -449,7 +448,7 @@ async def test_large_words_do_not_wait_for_company_until_the_outbox_is_full() ->
 
 def _large(number: int) -> WorkSpec:
     key = WorkKey(QueryId("q"), LeafId("l"), WorkId(f"{number}"))
-    return WorkSpec(key, WorkKind.LEAF, policies.LEAF, payload=_MUCH)
+    return WorkSpec(key, WorkKind("leaf"), payload=_MUCH)
 
 
 @played

@@ -13,7 +13,6 @@ from quarterdeck.control.conversation import Conversation
 from quarterdeck.control.grpc_link import GrpcLink
 from quarterdeck.control.link import Envelope, Link, LinkClosedError, Message, ProtocolError
 from quarterdeck.core.ids import LeafId, QueryId, SessionId, WorkId
-from quarterdeck.core.workcoord import policies
 from quarterdeck.core.workcoord.messages import AssignWork, CoordinatorBeat
 from quarterdeck.core.workcoord.model import WorkKey, WorkKind, WorkSpec
 from tests.control.harbour import (
@@ -450,7 +449,7 @@ def test_an_envelope_of_ours_that_is_too_large_ends_the_connection_with_a_reason
 
 def _work(name: int, size_bytes: int) -> AssignWork:
     key = WorkKey(QueryId("q"), LeafId("l"), WorkId(str(name)))
-    return AssignWork(WorkSpec(key, WorkKind.LEAF, policies.LEAF, bytes(size_bytes)), 1)
+    return AssignWork(WorkSpec(key, WorkKind("leaf"), bytes(size_bytes)), 1)
 
 
 def _conversation(link: Link) -> Conversation:

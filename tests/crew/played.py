@@ -8,8 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, ParamSpec
 
 from quarterdeck.control.link import Envelope, LinkClosedError, Message
-from quarterdeck.core.ids import CoordinatorId, Fence, Incarnation, LeafId, QueryId, SessionId, WorkerId, WorkId
-from quarterdeck.core.workcoord import policies
+from quarterdeck.core.ids import CoordinatorId, Incarnation, LeafId, QueryId, SessionId, WorkerId, WorkId
 from quarterdeck.core.workcoord.messages import CreditChanged, Register, Registered, WorkerBeat
 from quarterdeck.core.workcoord.model import (
     Artifact,
@@ -25,6 +24,7 @@ from quarterdeck.simulation.loop import SimulatedLoop
 
 P = ParamSpec("P")
 
+LEAF, SCAN = WorkKind("leaf"), WorkKind("scan")
 SEEDS = range(6)
 """Each test runs in several orders of what is ready at the same time."""
 
@@ -219,20 +219,20 @@ async def _after_a_tenth(attempt: AttemptId) -> str:
 
 
 def worker_info(name: str = "w0", incarnation: int = 1, slots: int = 1, places: int = 0) -> WorkerInfo:
-    return WorkerInfo(WorkerId(name), Incarnation(incarnation), frozenset(WorkKind), slots, places)
+    return WorkerInfo(WorkerId(name), Incarnation(incarnation), frozenset((LEAF, SCAN)), slots, places)
 
 
 def registration(name: str = "w0", incarnation: int = 1) -> Register:
     return Register(worker_info(name, incarnation), ACCEPTING)
 
 
-def welcome(session: str = "s1", fence: int = 0) -> Registered:
-    return Registered(SessionId(session), CoordinatorId("c0"), LivenessPolicy(), Fence(fence))
+def welcome(session: str = "s1") -> Registered:
+    return Registered(SessionId(session), CoordinatorId("c0"), LivenessPolicy())
 
 
 def leaf(name: str = "a", query_id: QueryId = QUERY) -> WorkSpec:
     key = WorkKey(query_id, LeafId("l"), WorkId(name))
-    return WorkSpec(key, WorkKind.LEAF, policies.LEAF)
+    return WorkSpec(key, LEAF)
 
 
 async def register_with(link: PlayedLink, name: str = "w0", credit: int = 1) -> None:

@@ -9,8 +9,7 @@ import pytest
 from quarterdeck.control import conversation
 from quarterdeck.control.link import Envelope, Message
 from quarterdeck.core.errors import ErrorCode
-from quarterdeck.core.ids import CoordinatorId, Fence, LeafId, QueryId, SessionId, WorkerId, WorkId
-from quarterdeck.core.workcoord import policies
+from quarterdeck.core.ids import CoordinatorId, QueryId, SessionId, WorkerId
 from quarterdeck.core.workcoord.coordinator import CoordinatorConfig, CoordinatorMachine
 from quarterdeck.core.workcoord.coordinator import effects as ef
 from quarterdeck.core.workcoord.messages import (
@@ -30,13 +29,15 @@ from quarterdeck.core.workcoord.messages import (
     WorkProgressed,
     WorkReady,
 )
-from quarterdeck.core.workcoord.model import AttemptId, WorkError, WorkerStatus, WorkKey, WorkKind, WorkSpec
+from quarterdeck.core.workcoord.model import AttemptId, WorkError, WorkerStatus, WorkKind
 from quarterdeck.crew.coordinator import CoordinatorDriver, QueryHandle
 from quarterdeck.crew.ports import FetchFailedError
 from tests.crew.played import (
     ACCEPTING,
     ARTIFACT,
+    LEAF,
     QUERY,
+    SCAN,
     CountedIds,
     LoopClock,
     PlayedFetcher,
@@ -55,11 +56,10 @@ from tests.crew.played import (
 class Shore:
     """A coordinator's driver that runs, and what is around it."""
 
-    fence: int = 0
     fetcher: PlayedFetcher = field(default_factory=PlayedFetcher)
 
     def __post_init__(self) -> None:
-        self.machine = CoordinatorMachine(CoordinatorConfig(CoordinatorId("c0"), fence=Fence(self.fence)))
+        self.machine = CoordinatorMachine(CoordinatorConfig(CoordinatorId("c0")))
         self.driver: CoordinatorDriver[str] = CoordinatorDriver(
             self.machine, clock=LoopClock(), ids=CountedIds(), fetcher=self.fetcher
         )
@@ -443,23 +443,6 @@ async def test_a_fetch_that_outlives_its_session_counts() -> None:
 
 
 @played
-async def test_a_held_result_whose_worker_is_lost_during_the_fetch_is_discarded() -> None:
-    shore = Shore(fence=1)
-    link, task = await shore.worker()
-    key = WorkKey(QueryId("durable"), LeafId("-"), WorkId("epoch"))
-    handle = shore.driver.open_query(key.query_id, None)
-    handle.submit(WorkSpec(key, WorkKind.EPOCH, policies.EPOCH))
-    await take_work(link)
-    await settle()
-    link.hang_up()
-    await task
-    await asyncio.sleep(1.0)
-    assert shore.fetcher.discarded == ["result of epoch#1"]
-    assert shore.driver.left_over() == []
-    await shore.leave()
-
-
-@played
 async def test_what_is_left_over_is_counted() -> None:
     shore = Shore()
     link, task = await shore.worker()
@@ -545,11 +528,10 @@ async def test_stopping_cancels_queries_says_goodbye_and_ends_the_run() -> None:
 
 @played
 async def test_a_worker_that_registers_during_a_shutdown_is_refused_and_a_query_ends_at_once() -> None:
-    shore = Shore(fence=1)
+    shore = Shore()
     link, task = await shore.worker()
-    durable = shore.driver.open_query(QueryId("durable"), None)
+    open_query = shore.driver.open_query(QueryId("open"), None)
     shore.driver.stop("maintenance")
-    assert durable.ended is None or durable.ended.outcome is ef.Outcome.CANCELED
     newcomer = PlayedLink("w1")
     refused_task = shore.serve(newcomer)
     newcomer.say(registration("w1"))
@@ -559,7 +541,8 @@ async def test_a_worker_that_registers_during_a_shutdown_is_refused_and_a_query_
     await refused_task
     await task
     await shore.run
-    assert durable.ended is not None
+    assert open_query.ended is not None
+    assert open_query.ended.outcome is ef.Outcome.CANCELED
     assert link.closed
 
 
@@ -629,10 +612,10 @@ async def test_fetches_do_not_outlive_the_run() -> None:
 @pytest.mark.parametrize(
     "kinds, status, crew",
     [
-        ({WorkKind.SEARCH}, ACCEPTING, "acme"),
-        ({WorkKind.SEARCH}, WorkerStatus(accepting_work=False), "acme"),
-        ({WorkKind.LEAF}, ACCEPTING, "default"),
-        ({WorkKind.SEARCH}, WorkerStatus(accepting_work=False, draining=True), "default"),
+        ({SCAN}, ACCEPTING, "acme"),
+        ({SCAN}, WorkerStatus(accepting_work=False), "acme"),
+        ({LEAF}, ACCEPTING, "default"),
+        ({SCAN}, WorkerStatus(accepting_work=False, draining=True), "default"),
     ],
 )
 @played
@@ -643,8 +626,8 @@ async def test_a_tenant_whose_workers_do_not_take_a_kind_or_are_leaving_has_thos
     task = shore.serve(link)
     link.say(Register(replace(worker_info("theirs"), tenant="acme", kinds=frozenset(kinds)), status))
     await link.hear_a(Registered)
-    assert shore.driver.crew_of("acme", WorkKind.SEARCH) == crew
-    assert shore.driver.crew_of("default", WorkKind.SEARCH) == "default"
+    assert shore.driver.crew_of("acme", SCAN) == crew
+    assert shore.driver.crew_of("default", SCAN) == "default"
     link.close()
     await task
     await shore.leave()

@@ -15,11 +15,9 @@ from quarterdeck.core.workcoord.coordinator.effects import Outcome
 from quarterdeck.core.workcoord.model import (
     Artifact,
     AttemptId,
-    Binding,
     WorkError,
     WorkKey,
     WorkKind,
-    WorkPolicy,
     WorkSpec,
 )
 from quarterdeck.crew.executors import Execution, Executors, KindExecutor
@@ -27,12 +25,13 @@ from quarterdeck.crew.ports import ExecutionFailedError, Executor
 from quarterdeck.stores.disk import DiskFullError
 from tests.patience import PATIENCE_S
 
+LEAF, SCAN = WorkKind("leaf"), WorkKind("scan")
 ARTIFACT = Artifact("http://w/a", 1, "xxh3_128:0", 1, 0, 0, 1)
 
 
-def work(number: int = 1, kind: WorkKind = WorkKind.SEARCH) -> tuple[AttemptId, WorkSpec]:
+def work(number: int = 1, kind: WorkKind = SCAN) -> tuple[AttemptId, WorkSpec]:
     key = WorkKey(QueryId("q"), LeafId("l"), WorkId(f"w{number}"))
-    return AttemptId(key, 1), WorkSpec(key, kind, WorkPolicy(Binding.SESSION, max_failures=3))
+    return AttemptId(key, 1), WorkSpec(key, kind)
 
 
 def ignore_progress(fraction: float) -> None:
@@ -96,7 +95,7 @@ def play(
     on_finished: Callable[[WorkKind, float, Outcome], None] | None = None,
 ) -> None:
     async def main() -> None:
-        executors = Executors({WorkKind.SEARCH: kind}, slots, on_finished)
+        executors = Executors({SCAN: kind}, slots, on_finished)
         try:
             async with asyncio.timeout(PATIENCE_S):
                 await scene(executors)
@@ -148,9 +147,9 @@ def test_the_thread_sees_the_context_of_the_task() -> None:
 def test_a_kind_that_nobody_serves_fails_for_good() -> None:
     async def scene(executors: Executors) -> None:
         with pytest.raises(ExecutionFailedError) as caught:
-            await executors.execute(*work(kind=WorkKind.LEAF), ignore_progress)
+            await executors.execute(*work(kind=LEAF), ignore_progress)
         assert not caught.value.error.retryable
-        assert "no executor for leaf (it has: search)" in caught.value.error.message
+        assert "no executor for leaf (it has: scan)" in caught.value.error.message
 
     play(Kind(), scene)
 
@@ -423,14 +422,14 @@ def test_every_end_is_counted_and_timed() -> None:
 
     play(kind, scene, on_finished=note)
     outcomes = [Outcome.SUCCEEDED, Outcome.FAILED, Outcome.CANCELED]
-    assert ends == [(WorkKind.SEARCH, outcome) for outcome in outcomes]
+    assert ends == [(SCAN, outcome) for outcome in outcomes]
 
 
 def test_an_executor_of_two_kinds_is_told_everything_once() -> None:
     kind = Kind()
 
     async def main() -> None:
-        executors = Executors({WorkKind.SEARCH: kind, WorkKind.LEAF: kind}, slots=1)
+        executors = Executors({SCAN: kind, LEAF: kind}, slots=1)
         await executors.warm_up()
         executors.release(work()[0])
         await executors.drop(work()[0])
@@ -446,11 +445,11 @@ def test_a_leaf_has_a_thread_beside_a_scan_that_has_the_only_slot() -> None:
     scan, light = Kind(until_canceled), Kind()
 
     async def main() -> None:
-        executors = Executors({WorkKind.SEARCH: scan, WorkKind.LEAF: light}, slots=1)
+        executors = Executors({SCAN: scan, LEAF: light}, slots=1)
         async with asyncio.timeout(PATIENCE_S):
             long = begin(executors)
             await wait_until(scan.started.is_set)
-            assert await executors.execute(*work(2, WorkKind.LEAF), ignore_progress) == ARTIFACT
+            assert await executors.execute(*work(2, LEAF), ignore_progress) == ARTIFACT
             long.cancel()
             await asyncio.wait([long])
         assert await executors.close(timeout_s=PATIENCE_S)
@@ -479,7 +478,7 @@ def test_what_all_executors_can_forget_needs_no_drop() -> None:
     first, second = Kind(), Kind()
 
     async def main() -> None:
-        executors = Executors({WorkKind.SEARCH: first, WorkKind.LEAF: second}, slots=1)
+        executors = Executors({SCAN: first, LEAF: second}, slots=1)
         assert not executors.forget(work()[0])
         first.forgettable.add(work()[0])
         assert not executors.forget(work()[0])

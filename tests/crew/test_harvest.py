@@ -236,7 +236,7 @@ async def test_a_work_that_was_given_twice_is_an_error_and_not_an_endless_wait()
 async def test_a_work_with_too_large_a_payload_is_refused_by_its_size() -> None:
     port = Port()
     base = leaf("a")
-    large = WorkSpec(base.key, base.kind, base.policy, bytes(MAX_PAYLOAD_BYTES + 1))
+    large = WorkSpec(base.key, base.kind, bytes(MAX_PAYLOAD_BYTES + 1))
     with pytest.raises(QuarterdeckError, match="4,194,305 bytes"):
         await read_all(port.harvest([large], window=1), [])
     port.link.hang_up()

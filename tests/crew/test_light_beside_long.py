@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from quarterdeck.control.link import Envelope, LinkClosedError
 from quarterdeck.core.errors import ErrorCode
 from quarterdeck.core.ids import CoordinatorId, Incarnation, LeafId, QueryId, WorkerId, WorkId
-from quarterdeck.core.workcoord import policies
 from quarterdeck.core.workcoord.coordinator import CoordinatorConfig, CoordinatorMachine
 from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkerInfo, WorkKey, WorkKind, WorkSpec
 from quarterdeck.core.workcoord.worker import WorkerConfig, WorkerMachine
@@ -19,6 +18,7 @@ from quarterdeck.crew.coordinator import CoordinatorDriver, QueryHandle
 from quarterdeck.crew.worker import WorkerDriver
 from tests.crew.played import ARTIFACT, CountedIds, LoopClock, PlayedExecutor, PlayedFetcher, now_s, played
 
+LEAF, SCAN = WorkKind("leaf"), WorkKind("scan")
 LONG_S = 38.0
 LIGHT_S = 0.02
 DELAY_S = 0.001
@@ -79,7 +79,7 @@ class Crew:
         self.tasks.append(asyncio.create_task(self.driver.run()))
 
     async def join(self, name: str) -> None:
-        kinds = frozenset({WorkKind.LEAF, WorkKind.SEARCH})
+        kinds = frozenset({LEAF, SCAN})
         info = WorkerInfo(WorkerId(name), Incarnation(1), kinds, slots=1, queue_places=8)
         executor = self.executors[name] = PlayedExecutor()
         driver = WorkerDriver(WorkerMachine(WorkerConfig(info)), clock=LoopClock(), executor=executor)
@@ -101,11 +101,11 @@ class Crew:
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.1)
 
-    def ask(self, *works: str, kind: WorkKind = WorkKind.SEARCH) -> QueryHandle[str]:
+    def ask(self, *works: str, kind: WorkKind = SCAN) -> QueryHandle[str]:
         handle = self.driver.open_query(QueryId(f"query of {works[0]}"), None)
         for name in works:
             key = WorkKey(handle.query_id, LeafId("l"), WorkId(name))
-            handle.submit(WorkSpec(key, kind, policies.POLICY_OF_KIND[kind], affinity_key="same"))
+            handle.submit(WorkSpec(key, kind, affinity_key="same"))
         handle.seal()
         return handle
 
@@ -152,7 +152,7 @@ async def test_a_light_leaf_beside_long_scans_on_one_worker_with_one_slot_does_n
     await crew.join("w1")
     crew.ask(*(f"long {number}" for number in range(30)))
     await asyncio.sleep(1.0)
-    assert await took_s(crew.ask("light", kind=WorkKind.LEAF)) < 0.5
+    assert await took_s(crew.ask("light", kind=LEAF)) < 0.5
     await crew.leave()
 
 

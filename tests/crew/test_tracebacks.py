@@ -11,10 +11,10 @@ import pytest
 
 from quarterdeck.core.ids import LeafId, QueryId, WorkId
 from quarterdeck.core.tracebacks import empty_frames
-from quarterdeck.core.workcoord.model import AttemptId, WorkKey, WorkKind, WorkSpec
-from quarterdeck.core.workcoord.policies import LEAF
+from quarterdeck.core.workcoord.model import AttemptId, WorkKey, WorkSpec
 from quarterdeck.crew.artifacts.threads import in_thread
 from quarterdeck.crew.executors import Execution
+from quarterdeck.metrics.model import LEAF
 
 
 class Block:
@@ -71,7 +71,7 @@ async def _in_thread(function: Callable[[], None]) -> None:
 
 async def _in_slot(function: Callable[[], None]) -> None:
     key = WorkKey(QueryId("q"), LeafId("l"), WorkId("w"))
-    spec = WorkSpec(key, WorkKind.LEAF, LEAF, b"", affinity_key="any", tenant="default")
+    spec = WorkSpec(key, LEAF, b"", affinity_key="any", tenant="default")
     with ThreadPoolExecutor(1) as pool:
         await Execution(AttemptId(key, 1), spec, lambda fraction: None, pool).run_in_thread(function)
 

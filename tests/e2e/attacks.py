@@ -40,7 +40,7 @@ RUNAWAYS: Final = (
 )
 """DuckDB counts the first; the second is the process's own."""
 SETTINGS: Final = {
-    "kinds": "leaf,search",
+    "kinds": "leaf,scan",
     "duckdb_memory_bytes": "64MiB",
     "http_body_stall_s": 2,
     # Nobody starts a worker again that has left, and a root may be held up for as long as a machine is busy.

@@ -276,7 +276,7 @@ class Crew:
         joins = [argument for address in join for argument in ("--join", address)]
         # One work at a time on one thread: there are more workers than cores. Results go when they are acknowledged.
         # Scans alone, unless a test says otherwise: loading compiled code takes seconds.
-        own = {"worker_id": name, "slots": 1, "duckdb_threads": 1, "artifact_linger_s": 0, "kinds": "search"}
+        own = {"worker_id": name, "slots": 1, "duckdb_threads": 1, "artifact_linger_s": 0, "kinds": "scan"}
         settings = {**self._shared(), **own, **settings}
         settings.setdefault("reconnect_max_s", 0.5)
         member = Worker("worker", name, self.folder, [*joins, *arguments, *_set(settings)], self._read_end, self._door)

@@ -17,7 +17,8 @@ from quarterdeck.core.workcoord.messages import (
     Registered,
     WorkerBeat,
 )
-from quarterdeck.core.workcoord.model import LivenessPolicy, WorkerInfo, WorkerStatus, WorkKind
+from quarterdeck.core.workcoord.model import LivenessPolicy, WorkerInfo, WorkerStatus
+from quarterdeck.scan.model import SCAN
 from tests.e2e.door import TOKEN
 from tests.patience import PATIENCE_S
 
@@ -71,7 +72,7 @@ class Impostor:
 
 def worker_info(name: str, *, incarnation: int = 1, tenant: str = "default", places: int = 0) -> WorkerInfo:
     return WorkerInfo(
-        WorkerId(name), Incarnation(incarnation), frozenset({WorkKind.SEARCH}), 1, places, tenant=tenant, node="nowhere"
+        WorkerId(name), Incarnation(incarnation), frozenset({SCAN}), 1, places, tenant=tenant, node="nowhere"
     )
 
 

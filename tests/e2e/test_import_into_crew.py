@@ -36,7 +36,7 @@ def coordinator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Coordinato
     with Crew(tmp_path_factory.mktemp("crew"), shares_token=False) as crew:
         coordinator = crew.coordinator()
         url = coordinator.http
-        crew.worker("w1", join=[coordinator.control], leaf_threads=1, kinds="leaf,search", recruiters=url)
+        crew.worker("w1", join=[coordinator.control], leaf_threads=1, kinds="leaf,scan", recruiters=url)
         yield coordinator
 
 

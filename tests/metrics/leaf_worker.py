@@ -9,14 +9,14 @@ from typing import Any
 
 from quarterdeck.core.ids import LeafId, QueryId, WorkId
 from quarterdeck.core.workcoord.coordinator.effects import Outcome
-from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkKey, WorkKind, WorkSpec
-from quarterdeck.core.workcoord.policies import LEAF
+from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkKey, WorkSpec
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
 from quarterdeck.crew.artifacts.spool import ArtifactSpool
 from quarterdeck.crew.executors import Executors
 from quarterdeck.crew.process.memory_budget import MemoryBudget
 from quarterdeck.metrics.catalog import Catalog
 from quarterdeck.metrics.executor import LeafExecutor
+from quarterdeck.metrics.model import LEAF
 from quarterdeck.metrics.planning import ShardWork, divide, selections_of
 from quarterdeck.metrics.promql.blocks import Axis
 from quarterdeck.metrics.promql.exec.aggregates import PartialBlock
@@ -66,7 +66,7 @@ class LeafWorker:
             budget=self.budget_of_leaves,
             on_query=lambda attempt, seconds, outcome: self.outcomes.append(outcome),
         )
-        self.executors = Executors({WorkKind.LEAF: self.leaves}, slots=1)
+        self.executors = Executors({LEAF: self.leaves}, slots=1)
         self._number = 0
 
     async def put(self, shards: int = 1) -> list[Path]:
@@ -95,7 +95,7 @@ class LeafWorker:
         self._number += 1
         leaf_id = task.leaf_id if isinstance(task, LeafTask) else "series"
         key = WorkKey(QueryId("q"), LeafId(leaf_id), WorkId(f"q/0/{self._number}"))
-        spec = WorkSpec(key, WorkKind.LEAF, LEAF, encode_task(task), affinity_key="any", tenant="default")
+        spec = WorkSpec(key, LEAF, encode_task(task), affinity_key="any", tenant="default")
         return await self.executors.execute(AttemptId(key, 1), spec, lambda fraction: None)
 
     def read(self, leaf: BaseExpr, artifact: Artifact) -> tuple[set[str], Report]:

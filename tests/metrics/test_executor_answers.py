@@ -11,14 +11,13 @@ import pytest
 
 from quarterdeck.core.ids import LeafId, QueryId, WorkId
 from quarterdeck.core.workcoord.coordinator.effects import Outcome
-from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkKey, WorkKind, WorkSpec
-from quarterdeck.core.workcoord.policies import LEAF
+from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkKey, WorkSpec
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
 from quarterdeck.crew.artifacts.spool import ArtifactSpool
 from quarterdeck.crew.executors import Executors
 from quarterdeck.crew.ports import ExecutionFailedError
 from quarterdeck.metrics.executor import LeafExecutor
-from quarterdeck.metrics.model import Part, SegmentRef
+from quarterdeck.metrics.model import LEAF, Part, SegmentRef
 from quarterdeck.metrics.promql.blocks import VectorBlock
 from quarterdeck.metrics.promql.errors import LimitExceeded
 from quarterdeck.metrics.promql.flow.leaf import LeafBlock
@@ -69,7 +68,7 @@ class Worker:
             memory_bytes=64 * MIB,
             on_query=lambda attempt, seconds, outcome: self.outcomes.append(outcome),
         )
-        self.executors = Executors({WorkKind.LEAF: self.executor}, slots=2)
+        self.executors = Executors({LEAF: self.executor}, slots=2)
 
     def refs(self) -> tuple[SegmentRef, ...]:
         return tuple(
@@ -86,7 +85,7 @@ class Worker:
         return replace(LeafTask(query, times, 0, leaf.id, self.refs(), Part(), LIMITS), **changes)
 
     async def execute(self, task: Task) -> Artifact:
-        spec = WorkSpec(ATTEMPT.key, WorkKind.LEAF, LEAF, encode_task(task))
+        spec = WorkSpec(ATTEMPT.key, LEAF, encode_task(task))
         self.spool.drop(ATTEMPT)
         return await self.executors.execute(ATTEMPT, spec, lambda _: None)
 

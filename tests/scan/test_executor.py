@@ -16,11 +16,8 @@ from quarterdeck.core.ids import LeafId, QueryId, WorkId
 from quarterdeck.core.workcoord.model import (
     Artifact,
     AttemptId,
-    Binding,
     WorkError,
     WorkKey,
-    WorkKind,
-    WorkPolicy,
     WorkSpec,
 )
 from quarterdeck.crew.artifacts.spool import ArtifactSpool
@@ -30,7 +27,7 @@ from quarterdeck.engines.contained_scan import ContainedScanner
 from quarterdeck.engines.limits import EngineLimits
 from quarterdeck.scan import executor
 from quarterdeck.scan.executor import ScanExecutor
-from quarterdeck.scan.model import ScanTask, encode_task
+from quarterdeck.scan.model import SCAN, ScanTask, encode_task
 from quarterdeck.stores.disk import DiskBudget, DiskLimits, Owner
 from quarterdeck.stores.objects import ObjectRef, ObjectStores
 from quarterdeck.stores.parquet_cache import ParquetCache
@@ -53,7 +50,7 @@ def attempt_of(number: int, attempt: int = 1) -> AttemptId:
 
 
 def spec_of(number: int, payload: bytes) -> WorkSpec:
-    return WorkSpec(attempt_of(number).key, WorkKind.SEARCH, WorkPolicy(Binding.SESSION, max_failures=3), payload)
+    return WorkSpec(attempt_of(number).key, SCAN, payload)
 
 
 class Worker:
@@ -78,7 +75,7 @@ class Worker:
         )
         self.cache.recover()
         self.spool.recover()
-        self.executors = Executors({WorkKind.SEARCH: ScanExecutor(scanner, self.cache, self.spool)}, slots=4)
+        self.executors = Executors({SCAN: ScanExecutor(scanner, self.cache, self.spool)}, slots=4)
 
     async def scan(self, sql: str, *files: ObjectRef, number: int = 1, **options: Any) -> Artifact:
         return await self.scan_payload(encode_task(ScanTask(sql, files, **options)), number)

@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.ids import CoordinatorId, QueryId
 from quarterdeck.core.workcoord.coordinator import CoordinatorConfig, CoordinatorMachine
-from quarterdeck.core.workcoord.model import WorkKind
 from quarterdeck.crew.coordinator import CoordinatorDriver
 from quarterdeck.crew.harvest import Window
 from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds
 from quarterdeck.scan.division import Division, Group, ScanFileRef, grouped
 from quarterdeck.scan.merging import MergeLimits, PartMerging
-from quarterdeck.scan.model import ScanRequest, decode_task
+from quarterdeck.scan.model import SCAN, ScanRequest, decode_task
 from quarterdeck.scan.service import ScanPlan, ScanService
 from quarterdeck.stores.objects import ObjectRef, ObjectStores
 from tests.scan.here import MergerHere
@@ -139,7 +138,7 @@ def test_works_carry_their_group_their_tenant_and_prefer_who_has_its_first_file(
     plan = ScanPlan(QueryId("q"), request, division, "acme")
     first, second = plan.works()
     assert [work.key.work_id for work in (first, second)] == ["q/0", "q/1"]
-    assert {(work.kind, work.tenant, work.key.query_id) for work in (first, second)} == {(WorkKind.SEARCH, "acme", "q")}
+    assert {(work.kind, work.tenant, work.key.query_id) for work in (first, second)} == {(SCAN, "acme", "q")}
     assert (first.affinity_key, second.affinity_key) == (ref(1).url, ref(3).url)
     assert decode_task(first.payload) == division.task(request, groups[0])
     assert decode_task(second.payload) == division.task(request, groups[1])

@@ -43,7 +43,7 @@ def ready_is_the_end() -> AbstractContextManager[None]:
     def change(retry: Method) -> Method:
         def changed(ledger: Any, attempt: Any, trigger: WorkTrigger, error: Any) -> None:
             work = attempt.work
-            if work.state is not WorkState.READY or work.durable:
+            if work.state is not WorkState.READY:
                 retry(ledger, attempt, trigger, error)
                 return
             work.state = WorkState.DONE
@@ -191,7 +191,7 @@ def results_are_not_acknowledged() -> AbstractContextManager[None]:
     """The worker is never told that its artifact has arrived."""
 
     def change(_: Method) -> Method:
-        def changed(ledger: Any, attempt: Any, session: Any) -> None:
+        def changed(ledger: Any, attempt: Any) -> None:
             pass
 
         return changed

@@ -36,7 +36,6 @@ def test_the_smallest_scenario_fails_with_no_more_than_the_original(failing: Out
     assert len(smallest.scenario.queries) <= len(original.queries)
     assert smallest.scenario.workers <= original.workers
     assert smallest.scenario.coordinators <= original.coordinators
-    assert smallest.scenario.fragments == smallest.scenario.epoch_replicas == 0
 
 
 def test_the_smallest_scenario_needs_each_of_its_faults_and_queries(failing: Outcome) -> None:
@@ -77,9 +76,6 @@ def _scenario(*faults: Fault, queries: int = 3) -> Scenario:
         generate(0),
         coordinators=3,
         workers=4,
-        fragments=1,
-        epoch_replicas=1,
-        drop_durable_at_s=None,
         queries=(load,) * queries,
         faults=faults,
     )
@@ -95,7 +91,6 @@ def test_everything_that_the_failure_does_not_need_goes() -> None:
     smallest = shrink(fails_with_the_crash(original), fails_with_the_crash).scenario
     assert smallest.faults == (crash,)
     assert smallest.queries == ()
-    assert (smallest.fragments, smallest.epoch_replicas) == (0, 0)
     assert (smallest.coordinators, smallest.workers) == (1, 2)  # w1 has to be there
 
 

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 COORDINATOR, WORKER, RECRUITER = "quarterdeck_coordinator", "quarterdeck_worker", "quarterdeck_recruiter"
+LEAF = WorkKind("leaf")
+KINDS = (LEAF, WorkKind("scan"))
 
 REQUIRED = {
     # Control stream
@@ -128,7 +130,7 @@ def _coordinator() -> tuple[CollectorRegistry, CoordinatorMetrics]:
 
 def _worker() -> tuple[CollectorRegistry, WorkerMetrics]:
     registry = new_registry()
-    metrics = WorkerMetrics(registry)
+    metrics = WorkerMetrics(registry, KINDS)
     metrics.read_figures_from(worker_figures)
     leaf_readings(metrics.families).read_from(leaf_figures)
     reservation_readings(metrics.families).read_from(reservation_figures)
@@ -247,14 +249,14 @@ def test_ids_are_exemplars_and_never_labels() -> None:
 def test_every_series_that_a_part_has_is_exposed_under_its_own_labels() -> None:
     registry, metrics = _coordinator()
     metrics.scheduling.accepted.inc(3)
-    metrics.scheduling.rejected[RejectReason.FENCED].inc(4)
+    metrics.scheduling.rejected[RejectReason.DRAINING].inc(4)
     metrics.scheduling.reassigned[ReassignmentReason.WORKER_LOST].inc(5)
     metrics.control.disconnects[DisconnectReason.NOT_READING].inc(6)
     metrics.queries.errors[ErrorCode.NO_WORKER].inc(7)
     metrics.queries.latency[Outcome.SUCCEEDED].observe(0.3)
     assert value(registry, f"{COORDINATOR}_works_accepted_total") == 3
-    assert value(registry, f"{COORDINATOR}_works_rejected_total", reason="fenced") == 4
-    assert value(registry, f"{COORDINATOR}_works_rejected_total", reason="draining") == 0
+    assert value(registry, f"{COORDINATOR}_works_rejected_total", reason="draining") == 4
+    assert value(registry, f"{COORDINATOR}_works_rejected_total", reason="not_accepting") == 0
     assert value(registry, f"{COORDINATOR}_reassignments_total", reason="worker_lost") == 5
     assert value(registry, f"{COORDINATOR}_disconnects_total", reason="not_reading") == 6
     assert value(registry, f"{COORDINATOR}_query_errors_total", reason="no_worker") == 7
@@ -265,10 +267,10 @@ def test_every_series_that_a_part_has_is_exposed_under_its_own_labels() -> None:
 
 def test_a_task_is_told_apart_by_kind_and_outcome() -> None:
     registry, metrics = _worker()
-    metrics.execution.task_runtime[WorkKind.LEAF, Outcome.FAILED].observe(2.0)
+    metrics.execution.task_runtime[LEAF, Outcome.FAILED].observe(2.0)
     metrics.artifacts.removed[RemovalReason.EVICTED].inc()
     assert value(registry, f"{WORKER}_task_runtime_seconds_sum", kind="leaf", outcome="failed") == 2.0
-    assert value(registry, f"{WORKER}_task_runtime_seconds_sum", kind="search", outcome="failed") == 0
+    assert value(registry, f"{WORKER}_task_runtime_seconds_sum", kind="scan", outcome="failed") == 0
     assert value(registry, f"{WORKER}_artifacts_removed_total", reason="evicted") == 1
 
 
@@ -301,7 +303,7 @@ def test_a_registry_is_for_one_process() -> None:
     with pytest.raises(DuplicateTimeseries):
         CoordinatorMetrics(registry)
     with pytest.raises(DuplicateTimeseries):
-        WorkerMetrics(registry)
+        WorkerMetrics(registry, KINDS)
 
 
 @pytest.mark.parametrize(
@@ -360,7 +362,7 @@ def test_of_very_many_values_those_with_the_largest_numbers_are_exposed() -> Non
 
 def test_figures_are_read_anew_at_every_scrape() -> None:
     registry = new_registry()
-    metrics = WorkerMetrics(registry)
+    metrics = WorkerMetrics(registry, KINDS)
     depths = iter([1, 2])
 
     metrics.read_figures_from(lambda: replace(worker_figures(), queue_depth=next(depths)))
@@ -394,4 +396,6 @@ def test_every_metric_has_a_meaning_that_is_a_sentence() -> None:
         for description in families:
             assert description.meaning.endswith("."), description
             assert "\n" not in description.meaning
-            assert all(isinstance(text, StrEnum) for label in description.labels for text in label.values)
+            assert all(
+                isinstance(text, StrEnum) or text in KINDS for label in description.labels for text in label.values
+            )

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from quarterdeck.core.workcoord.model import WorkKind
 from quarterdeck.metrics.metering import LakeMetrics, coordinator_readings
 from quarterdeck.metrics.metering import worker_readings as leaf_readings
 from quarterdeck.recruiter.metering import RecruiterMetrics
@@ -29,7 +30,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 def _exposed() -> set[str]:
     """What stands in scrapes, and not only in the reference: names without what a histogram's series add."""
     coordinator, worker, services = new_registry(), new_registry(), new_registry()
-    coordinators, workers = CoordinatorMetrics(coordinator), WorkerMetrics(worker)
+    coordinators, workers = CoordinatorMetrics(coordinator), WorkerMetrics(worker, (WorkKind("leaf"),))
     coordinators.read_figures_from(coordinator_figures)
     workers.read_figures_from(worker_figures)
     StoreMetrics(coordinator).read_figures_from(lambda: StoreFigures(hanging=0, timed_out=0))

@@ -14,9 +14,11 @@ from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.workcoord.model import WorkKind
 from quarterdeck.crew.process.clocks import MonotonicClock
 from quarterdeck.crew.process.memory_budget import MemoryBudget
+from quarterdeck.metrics.model import LEAF
+from quarterdeck.scan.model import SCAN
 from quarterdeck.telemetry.exposition import new_registry
 from quarterdeck.telemetry.metrics.families import Families
-from quarterdeck.worker.kinds import insist_known
+from quarterdeck.worker.kinds import kinds_taken
 
 
 def any_host() -> WorkerHost:
@@ -41,10 +43,19 @@ def any_host() -> WorkerHost:
 
 
 def test_a_kind_that_nobody_executes_is_refused_with_those_that_are() -> None:
-    with pytest.raises(QuarterdeckError, match="set kinds to some of leaf, search") as caught:
-        insist_known((WorkKind.LEAF, WorkKind.EPOCH), CAPABILITIES)
+    with pytest.raises(QuarterdeckError, match="set kinds to some of leaf, scan") as caught:
+        kinds_taken(WorkerSettings(kinds=(LEAF, WorkKind("epoch"))), CAPABILITIES)
     assert caught.value.code is ErrorCode.INVALID_ARGUMENT
     assert "cannot take epoch work" in caught.value.message
+
+
+def test_a_kind_that_has_another_name_now_is_refused_with_that_name() -> None:
+    with pytest.raises(QuarterdeckError, match="search is called scan now"):
+        kinds_taken(WorkerSettings(kinds=(WorkKind("search"),)), CAPABILITIES)
+
+
+def test_a_worker_takes_all_kinds_unless_it_is_told_otherwise() -> None:
+    assert list(kinds_taken(WorkerSettings(), CAPABILITIES)) == [LEAF, SCAN]
 
 
 @pytest.mark.parametrize("capability", CAPABILITIES, ids=[one.name for one in CAPABILITIES])

@@ -11,7 +11,6 @@ import pytest
 
 from quarterdeck.capabilities import CAPABILITIES
 from quarterdeck.config import WorkerSettings
-from quarterdeck.core.workcoord.model import WorkKind
 from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds
 from quarterdeck.crew.process.guard import Guard
 from quarterdeck.crew.process.lifecycle import ForcedEnd, StopSignals
@@ -20,6 +19,7 @@ from quarterdeck.recruiter.model import Recruited
 from quarterdeck.recruiter.on_worker import addr_of
 from quarterdeck.recruiter.routes import RecruiterRoute
 from quarterdeck.recruiter.service import RecruiterService
+from quarterdeck.scan.model import SCAN
 from quarterdeck.search.client import HttpSearchWorkers
 from quarterdeck.search.model import Chunk, FileKind, Piece, SearchSpec
 from quarterdeck.search.ports import WorkerNotReachedError
@@ -98,7 +98,7 @@ async def crew(folder: Path, **given: Any) -> AsyncGenerator[tuple[Scene, "async
             slots=1,
             recruiters=(server.url,),
             recruit_labels=("big",),
-            kinds=(WorkKind.SEARCH,),
+            kinds=(SCAN,),
             **given,
         )
         with DataFolder(settings.data_dir) as data, StopSignals() as signals:

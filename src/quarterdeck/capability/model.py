@@ -5,8 +5,8 @@ process that needs it: a worker does not load what only a coordinator needs, and
 was called.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from quarterdeck.capability.commands import Command
@@ -48,5 +48,7 @@ class Capability:
     """Makes its part of a worker; None where the settings leave it nothing to do."""
     kinds: tuple["WorkKind", ...] = ()
     """Of work that its part of a worker executes, if the worker is to take them."""
+    old_kinds: Mapping[str, "WorkKind"] = field(default_factory=dict[str, "WorkKind"])
+    """What kinds of its works were called once, for whoever still says so."""
     commands: tuple[Command, ...] = ()
     worlds: tuple[World, ...] = ()

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final
 from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_settings import NoDecode, SettingsConfigDict
 
 from quarterdeck.config.conflicts import Conflict, at_most, below
@@ -34,14 +34,14 @@ from quarterdeck.config.values import (
     computed,
     items,
 )
-from quarterdeck.core.workcoord.model import WorkKind
+from quarterdeck.core.workcoord.model import WorkKind, work_kind
 
 Kinds = Annotated[
-    tuple[WorkKind, ...],
+    tuple[Annotated[WorkKind, AfterValidator(work_kind)], ...],
     NoDecode,
     BeforeValidator(items),
     Field(min_length=1),
-    Allowed(f"a list of {', '.join(kind.value for kind in WorkKind)}, or one text with commas"),
+    Allowed("a list of names such as leaf and scan, or one text with commas"),
 ]
 
 _EVERYWHERE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - to be told apart, not to be listened on
@@ -80,9 +80,10 @@ class WorkerSettings(CrewSettings):
     tenant: Text = "default"
     """Whose work this worker takes. Works of another tenant never come here, unless this is `default`: its workers do
     the works of tenants that have none."""
-    kinds: Kinds = (WorkKind.LEAF, WorkKind.SEARCH)
-    """The kinds of work this worker takes: `leaf` is for PromQL, `search` for scans; this release refuses to start with
-    another. A kind that no worker takes waits until its query gives up."""
+    kinds: Kinds | None = None
+    """The kinds of work this worker takes: `leaf` is for PromQL, `scan` for scans. Without it, it takes all kinds that
+    it can do; a worker that is told to take another does not start. Works of a kind that no worker takes wait until
+    their query gives up."""
     slots: Count = computed(cores, "the cores this process may use")
     """Works that run at the same time, and one more for each further kind: no kind takes the last place from another.
     Too low leaves cores idle; too high makes works compete for cores and memory."""

@@ -15,24 +15,20 @@ from google.protobuf.message import DecodeError
 
 from quarterdeck.control.link import Envelope, Message, ProtocolError
 from quarterdeck.control.proto import control_pb2 as pb
-from quarterdeck.core.ids import CoordinatorId, Fence, Incarnation, LeafId, QueryId, SessionId, WorkerId, WorkId
+from quarterdeck.core.ids import CoordinatorId, Incarnation, LeafId, QueryId, SessionId, WorkerId, WorkId
 from quarterdeck.core.placement import PlacementStrategy
 from quarterdeck.core.workcoord import messages as m
 from quarterdeck.core.workcoord.model import (
     Artifact,
     AttemptId,
-    Binding,
     DiskUse,
-    HeldState,
-    Holding,
     LivenessPolicy,
     WorkerInfo,
     WorkError,
     WorkerStatus,
     WorkKey,
-    WorkKind,
-    WorkPolicy,
     WorkSpec,
+    work_kind,
 )
 
 MAX_ENVELOPE_BYTES = 16 * 1024 * 1024
@@ -41,6 +37,8 @@ MAX_ENVELOPE_BYTES = 16 * 1024 * 1024
 
 MAX_MESSAGES = 4_096
 """In one envelope, eight times as many as a conversation writes: each costs a hundred times what it has in bytes."""
+_MAX_KINDS = 64
+"""In one registration: for each a coordinator has a lane, and for each a worker has a place."""
 _MAX_WORDS = 4_000
 """How many characters of words meant for people travel; the rest of an error that quotes a whole file is cut off."""
 
@@ -120,42 +118,6 @@ def _id_of(text: str, what: str) -> str:
     return text
 
 
-def _policy_to(policy: WorkPolicy) -> Fields:
-    return {
-        "binding": policy.binding,
-        "max_failures": policy.max_failures,
-        "pinned": policy.pinned,
-        "held": policy.held,
-        "resident": policy.resident,
-        "lease_s": policy.lease_s,
-    }
-
-
-_policies_of: dict[bytes, WorkPolicy] = {}
-_POLICIES_KEPT = 64
-"""There are a handful of policies. A peer that makes up more of them is not remembered."""
-
-
-def _policy_of(policy: pb.WorkPolicy) -> WorkPolicy:
-    data = policy.SerializeToString(deterministic=True)
-    known = _policies_of.get(data)
-    if known is None:
-        lease_s = policy.lease_s if policy.HasField("lease_s") else None
-        if lease_s is not None and not 0 < lease_s < math.inf:
-            raise ValueError(f"a lease of {lease_s} s")
-        known = WorkPolicy(
-            Binding(policy.binding),
-            policy.max_failures,
-            pinned=policy.pinned,
-            held=policy.held,
-            resident=policy.resident,
-            lease_s=lease_s,
-        )
-        if len(_policies_of) < _POLICIES_KEPT:
-            _policies_of[data] = known
-    return known
-
-
 # From the worker
 
 
@@ -179,10 +141,12 @@ def _register_to(message: m.Register) -> Fields:
 def _register_of(message: pb.Register) -> m.Register:
     if not (message.worker_id and message.tenant and message.slots and message.HasField("status")):
         raise ValueError("a registration without a worker id, a tenant, slots or a status")
+    if len(message.kinds) > _MAX_KINDS:
+        raise ValueError(f"a registration with {len(message.kinds):,} kinds of work, and {_MAX_KINDS} are the most")
     worker = WorkerInfo(
         WorkerId(message.worker_id),
         Incarnation(message.incarnation),
-        frozenset(map(WorkKind, message.kinds)),
+        frozenset(map(work_kind, message.kinds)),
         message.slots,
         message.queue_places,
         node=message.node,
@@ -191,14 +155,6 @@ def _register_of(message: pb.Register) -> m.Register:
         address=message.address,
     )
     return m.Register(worker, _status_of(message.status))
-
-
-def _holdings_to(message: m.Holdings) -> Fields:
-    return {"holdings": {"held": [{"attempt": _attempt_to(h.attempt), "state": h.state} for h in message.held]}}
-
-
-def _holdings_of(message: pb.Holdings) -> m.Holdings:
-    return m.Holdings(tuple(Holding(_attempt_of(each.attempt), HeldState(each.state)) for each in message.held))
 
 
 def _disk_to(message: m.DiskReported) -> Fields:
@@ -302,7 +258,6 @@ def _registered_to(message: m.Registered) -> Fields:
             "warn_after_missed": message.liveness.warn_after_missed,
             "lost_after_missed": message.liveness.lost_after_missed,
         },
-        "fence": message.fence,
     }
     return {"registered": registered}
 
@@ -314,9 +269,7 @@ def _registered_of(message: pb.Registered) -> m.Registered:
     if not math.isfinite(beats.interval_s):
         raise ValueError(f"a beat every {beats.interval_s} s")
     liveness = LivenessPolicy(beats.interval_s, beats.warn_after_missed, beats.lost_after_missed)
-    return m.Registered(
-        SessionId(message.session_id), CoordinatorId(message.coordinator_id), liveness, Fence(message.fence)
-    )
+    return m.Registered(SessionId(message.session_id), CoordinatorId(message.coordinator_id), liveness)
 
 
 def _assign_to(message: m.AssignWork) -> Fields:
@@ -324,13 +277,10 @@ def _assign_to(message: m.AssignWork) -> Fields:
     assign = {
         "attempt": _attempt_to(message.attempt),
         "kind": spec.kind,
-        "policy": _policy_to(spec.policy),
         "payload": spec.payload,
         "affinity_key": spec.affinity_key,
         "tenant": spec.tenant,
         "placement": spec.placement,
-        "pinned_to": spec.pinned_to,
-        "group": spec.group,
         "is_light": spec.is_light,
     }
     return {"assign_work": assign}
@@ -340,21 +290,17 @@ def _assign_of(message: pb.AssignWork) -> m.AssignWork:
     attempt = _attempt_of(message.attempt)
     spec = WorkSpec(
         attempt.key,
-        _KINDS.get(message.kind) or WorkKind(message.kind),
-        _policy_of(message.policy),
+        work_kind(message.kind),
         message.payload,
         message.affinity_key,
         _id_of(message.tenant, "tenant of a work"),
         _PLACEMENTS.get(message.placement) or PlacementStrategy(message.placement),
-        WorkerId(message.pinned_to) if message.HasField("pinned_to") else None,
-        message.group if message.HasField("group") else None,
         message.is_light,
     )
     return m.AssignWork(spec, attempt.number)
 
 
 # An enum takes ten times as long to find a member by its value as a dictionary; what it does not find, it explains.
-_KINDS: dict[str, WorkKind] = {kind.value: kind for kind in WorkKind}
 _PLACEMENTS: dict[str, PlacementStrategy] = {strategy.value: strategy for strategy in PlacementStrategy}
 
 
@@ -363,7 +309,6 @@ _PLACEMENTS: dict[str, PlacementStrategy] = {strategy.value: strategy for strate
 
 _ENCODERS: dict[type, Callable[[Any], Fields]] = {
     m.Register: _register_to,
-    m.Holdings: _holdings_to,
     m.WorkerBeat: lambda message: {"worker_beat": _status_to(message.status)},
     m.BeatEcho: lambda message: {"beat_echo": message.sent_at},
     m.DiskReported: _disk_to,
@@ -376,7 +321,6 @@ _ENCODERS: dict[type, Callable[[Any], Fields]] = {
     m.WorkReturned: lambda message: {"work_returned": _attempt_to(message.attempt)},
     m.WorkCanceled: lambda message: {"work_canceled": _attempt_to(message.attempt)},
     m.ArtifactLost: _lost_to,
-    m.Deposed: lambda message: {"deposed": message.fence},
     m.Throttled: lambda message: {"throttled": message.for_s},
     m.Registered: _registered_to,
     m.Refused: lambda message: {"refused": _words_to(message.reason)},
@@ -393,7 +337,6 @@ _ENCODERS: dict[type, Callable[[Any], Fields]] = {
 
 _DECODERS: dict[str, Callable[[Any], Message]] = {
     "register": _register_of,
-    "holdings": _holdings_of,
     "worker_beat": lambda body: m.WorkerBeat(_status_of(body)),
     "beat_echo": lambda body: m.BeatEcho(_moment_of(body)),
     "disk_reported": _disk_of,
@@ -406,7 +349,6 @@ _DECODERS: dict[str, Callable[[Any], Message]] = {
     "work_returned": lambda body: m.WorkReturned(_attempt_of(body)),
     "work_canceled": lambda body: m.WorkCanceled(_attempt_of(body)),
     "artifact_lost": _lost_of,
-    "deposed": lambda body: m.Deposed(Fence(body)),
     "throttled": lambda body: m.Throttled(_span_of(body)),
     "registered": _registered_of,
     "refused": lambda body: m.Refused(cast(str, body)),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from quarterdeck.control.codec import MAX_ENVELOPE_BYTES
 
-PROTOCOL = "2"
+PROTOCOL = "3"
 """Rises when a peer of an older version would misunderstand us. Sent with every call, and checked."""
 
 METADATA_PROTOCOL = "quarterdeck-protocol"

@@ -18,4 +18,4 @@ LeafId = NewType("LeafId", str)
 WorkId = NewType("WorkId", str)
 
 Fence = NewType("Fence", int)
-"""Rises with every leader. Durable work obeys only the highest one a worker has seen."""
+"""Rises with every leader. What is declared obeys only the highest one that was seen."""

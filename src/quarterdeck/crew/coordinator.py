@@ -142,7 +142,7 @@ class CoordinatorDriver(Generic[ResultT]):
             await cancel_all(list(self._fetches.values()))
 
     def stop(self, reason: str) -> None:
-        """Cancels interactive queries, says goodbye to the workers, and lets `run` end."""
+        """Cancels all queries, says goodbye to the workers, and lets `run` end."""
         self.apply(ev.ShutdownRequested(reason))
         self._stopped.set()
 
@@ -252,9 +252,7 @@ class CoordinatorDriver(Generic[ResultT]):
                 handle = self._queries.get(key.query_id)
                 if handle is not None:
                     handle.refused.append(effect)
-            case (
-                ef.WarnOfSilence() | ef.ReportRoundTrip() | ef.ReportProgress() | ef.ReportRecall() | ef.ReportDurable()
-            ):
+            case ef.WarnOfSilence() | ef.ReportRoundTrip() | ef.ReportProgress() | ef.ReportRecall():
                 pass  # for the observer
             case _:
                 assert_never(effect)

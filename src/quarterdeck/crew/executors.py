@@ -155,7 +155,7 @@ class Executors:
         self._idle.clear()
         try:
             key = attempt.key
-            with span("execute", query_id=key.query_id, work_id=key.work_id, kind=spec.kind.value):
+            with span("execute", query_id=key.query_id, work_id=key.work_id, kind=spec.kind):
                 artifact = await executor.execute(Execution(attempt, spec, progress, self._pool))
             outcome = Outcome.SUCCEEDED
         except asyncio.CancelledError:

@@ -14,7 +14,7 @@ METRICS: Final = Capability(
     metrics=Named("quarterdeck.metrics.metering:METRICS_OF_METRICS"),
     on_coordinator=Named("quarterdeck.metrics.on_coordinator:MetricsOnCoordinator"),
     on_worker=Named("quarterdeck.metrics.on_worker:MetricsOnWorker"),
-    kinds=(WorkKind.LEAF,),
+    kinds=(WorkKind("leaf"),),
     commands=(
         Command("import", "Import metrics into the lake.", Named(f"{_SIGNATURES}:import_metrics")),
         Command(

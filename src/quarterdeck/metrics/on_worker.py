@@ -7,6 +7,7 @@ from quarterdeck.core.workcoord.model import WorkKind
 from quarterdeck.crew.executors import KindExecutor
 from quarterdeck.metrics.executor import LeafExecutor
 from quarterdeck.metrics.metering import LeafFigures, worker_readings
+from quarterdeck.metrics.model import LEAF
 
 
 class MetricsOnWorker(WorkerPart):
@@ -25,7 +26,7 @@ class MetricsOnWorker(WorkerPart):
         worker_readings(host.families).read_from(self._figures)
 
     def executors(self) -> Mapping[WorkKind, KindExecutor]:
-        return {WorkKind.LEAF: self._leaves}
+        return {LEAF: self._leaves}
 
     def caches(self) -> Sequence[Callable[[], object]]:
         return (self._leaves.shelf.clear,)

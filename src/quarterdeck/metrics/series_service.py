@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from quarterdeck.core.ids import LeafId, QueryId, WorkId
-from quarterdeck.core.workcoord.model import WorkKey, WorkKind, WorkSpec
-from quarterdeck.core.workcoord.policies import LEAF
+from quarterdeck.core.workcoord.model import WorkKey, WorkSpec
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
 from quarterdeck.crew.artifacts.threads import in_thread
 from quarterdeck.crew.coordinator import CoordinatorDriver
 from quarterdeck.crew.harvest import Harvest, Window
 from quarterdeck.crew.process.clocks import RandomIds
 from quarterdeck.crew.query_log import AskedQuery, QueryKind
-from quarterdeck.metrics.model import DEFAULT_TENANT
+from quarterdeck.metrics.model import DEFAULT_TENANT, LEAF
 from quarterdeck.metrics.planning import Selection, divide
 from quarterdeck.metrics.promql.errors import LimitExceeded
 from quarterdeck.metrics.promql.labels import METRIC_NAME, Labels
@@ -138,7 +137,6 @@ class SeriesService:
             specs.append(
                 WorkSpec(
                     key,
-                    WorkKind.LEAF,
                     LEAF,
                     encode_task(task),
                     affinity_key=f"{request.tenant}/{work.home}",

@@ -23,8 +23,7 @@ from typing import Final, TypeVar
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.ids import LeafId, WorkId
-from quarterdeck.core.workcoord.model import WorkKey, WorkKind, WorkSpec
-from quarterdeck.core.workcoord.policies import LEAF
+from quarterdeck.core.workcoord.model import WorkKey, WorkSpec
 from quarterdeck.crew.admission import Admission
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
 from quarterdeck.crew.artifacts.threads import in_thread
@@ -37,6 +36,7 @@ from quarterdeck.crew.process.memory_budget import FREE_BYTES, MemoryBudget
 from quarterdeck.crew.query_log import AskedQuery, QueryKind, QueryLog
 from quarterdeck.metrics.catalog import Catalog
 from quarterdeck.metrics.memory_share import MemoryShare
+from quarterdeck.metrics.model import LEAF
 from quarterdeck.metrics.planning import WORK_ROWS, Division, Selection, divide, selections_of
 from quarterdeck.metrics.promql.blocks import SeriesBlock
 from quarterdeck.metrics.promql.errors import LimitExceeded
@@ -236,7 +236,7 @@ class MetricsService:
 
     def crew_of(self, tenant: str) -> str:
         """Whose workers do what a tenant asks for: its own if there are any, else those of the whole crew."""
-        return self._driver.crew_of(tenant, WorkKind.LEAF)
+        return self._driver.crew_of(tenant, LEAF)
 
     async def evaluated(self, running: RunningQuery) -> Result:
         """The whole answer of a query whose works are done."""
@@ -328,7 +328,6 @@ class MetricsService:
             task = LeafTask(request.text, times, work.leaf, leaf.id, segments, part, limits, partial)
             yield WorkSpec(
                 work.key,
-                WorkKind.LEAF,
                 LEAF,
                 encode_task(task),
                 affinity_key=f"{request.tenant}/{work.shard_work.home}",

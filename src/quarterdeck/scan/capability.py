@@ -6,11 +6,13 @@ from quarterdeck.capability import Capability, Command
 from quarterdeck.core.named import Named
 from quarterdeck.core.workcoord.model import WorkKind
 
+_KIND: Final = WorkKind("scan")
 SCAN: Final = Capability(
     name="scan",
     on_coordinator=Named("quarterdeck.scan.on_coordinator:ScansOnCoordinator"),
     on_worker=Named("quarterdeck.scan.on_worker:ScansOnWorker"),
-    kinds=(WorkKind.SEARCH,),
+    kinds=(_KIND,),
+    old_kinds={"search": _KIND},
     commands=(
         Command(
             "demo", "See a query survive the loss of a worker.", Named("quarterdeck.scan.commands.signatures:demo")

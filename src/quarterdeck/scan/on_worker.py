@@ -9,6 +9,7 @@ from quarterdeck.crew.executors import KindExecutor
 from quarterdeck.engines.contained_scan import ContainedScanner
 from quarterdeck.engines.limits import EngineLimits
 from quarterdeck.scan.executor import ScanExecutor
+from quarterdeck.scan.model import SCAN
 
 _IDLE_DATABASES: Final = 2
 """Of each engine's process. One serves who asks about the same files again; there is a process for each slot."""
@@ -26,7 +27,7 @@ class ScansOnWorker(WorkerPart):
         self._executor = ScanExecutor(self._scanner, host.storage.cache, host.storage.spool, host.observe)
 
     def executors(self) -> Mapping[WorkKind, KindExecutor]:
-        return {WorkKind.SEARCH: self._executor}
+        return {SCAN: self._executor}
 
     def close(self) -> None:
         self._scanner.close()

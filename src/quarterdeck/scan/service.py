@@ -10,8 +10,7 @@ from typing import Final
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.ids import LeafId, QueryId, WorkId
-from quarterdeck.core.workcoord.model import WorkKey, WorkKind, WorkSpec
-from quarterdeck.core.workcoord.policies import SEARCH
+from quarterdeck.core.workcoord.model import WorkKey, WorkSpec
 from quarterdeck.crew.admission import Admission
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
 from quarterdeck.crew.coordinator import CoordinatorDriver
@@ -23,7 +22,7 @@ from quarterdeck.engines.sql_way import Way
 from quarterdeck.http.gate import Caller
 from quarterdeck.scan.division import Divider, Division, Planner
 from quarterdeck.scan.merging import PartMerging
-from quarterdeck.scan.model import ScanRequest, encode_task
+from quarterdeck.scan.model import SCAN, ScanRequest, encode_task
 from quarterdeck.scan.parquet_sources import parquet_files
 from quarterdeck.scan.row_window import RowWindow
 from quarterdeck.stores.objects import ObjectRef, ObjectStores
@@ -68,7 +67,7 @@ class ScanPlan:
             key = WorkKey(self.query_id, _LEAF, WorkId(f"{self.query_id}/{number}"))
             payload = encode_task(self.division.task(self.request, group))
             affinity = group[0].ref.url if group else ""
-            yield WorkSpec(key, WorkKind.SEARCH, SEARCH, payload, affinity_key=affinity, tenant=self.tenant)
+            yield WorkSpec(key, SCAN, payload, affinity_key=affinity, tenant=self.tenant)
 
 
 class ScanService:
@@ -147,9 +146,7 @@ class ScanService:
             division = await self._divider.divided(request, list(found.values()), files_per_work)
         else:
             division = Division(((),), (), request.sql)
-        return ScanPlan(
-            query_id or self._ids.query_id(), request, division, self._driver.crew_of(tenant, WorkKind.SEARCH)
-        )
+        return ScanPlan(query_id or self._ids.query_id(), request, division, self._driver.crew_of(tenant, SCAN))
 
     def harvest(self, plan: ScanPlan) -> Harvest[FetchedArtifact]:
         """Begins it. Leaving the harvest cancels what is left."""

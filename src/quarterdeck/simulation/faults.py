@@ -102,14 +102,6 @@ class Shutdown:
 
 
 @dataclass(frozen=True, slots=True)
-class Handover:
-    """A coordinator starts anew as the leader, and takes up the durable work; the old leader has not heard of it."""
-
-    at_s: float
-    host: str
-
-
-@dataclass(frozen=True, slots=True)
 class NotAccepting:
     """A worker takes no new work for a while."""
 
@@ -164,7 +156,6 @@ Fault: TypeAlias = (
     | ClockJump
     | Drain
     | Shutdown
-    | Handover
     | NotAccepting
     | Pressure
     | Eviction
@@ -182,7 +173,6 @@ FAULTS: dict[str, type[Fault]] = {
     "clock-jump": ClockJump,
     "drain": Drain,
     "shutdown": Shutdown,
-    "handover": Handover,
     "not-accepting": NotAccepting,
     "pressure": Pressure,
     "eviction": Eviction,

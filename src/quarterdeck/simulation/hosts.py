@@ -4,13 +4,13 @@ import asyncio
 import random
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from quarterdeck.control.link import Link, LinkClosedError
 from quarterdeck.control.redial import keep_connected
 from quarterdeck.core.backoff import Backoff
 from quarterdeck.core.errors import ErrorCode
-from quarterdeck.core.ids import CoordinatorId, Fence, Incarnation, QueryId, SessionId, WorkerId
+from quarterdeck.core.ids import CoordinatorId, Incarnation, QueryId, SessionId, WorkerId
 from quarterdeck.core.workcoord.coordinator import CoordinatorConfig, CoordinatorMachine
 from quarterdeck.core.workcoord.coordinator import effects as cef
 from quarterdeck.core.workcoord.coordinator import events as cev
@@ -28,6 +28,9 @@ from quarterdeck.simulation.watcher import Execution
 if TYPE_CHECKING:
     from quarterdeck.simulation.world import World
 
+OFTEN: Final = WorkKind("often")
+SELDOM: Final = WorkKind("seldom")
+"""The kinds of work there are here."""
 _BACKOFF = Backoff(base_s=0.1, cap_s=2.0)
 _FETCH_TIMEOUT_S = 4.0
 _STOP_S = 0.02
@@ -76,7 +79,7 @@ class WorkerHost(CrewHost):
         info = WorkerInfo(
             WorkerId(self.name),
             Incarnation(self.starts),
-            kinds=frozenset(WorkKind),
+            kinds=frozenset((OFTEN, SELDOM)),
             slots=scenario.slots,
             queue_places=scenario.queue_places,
             node=f"node{self.name[1:]}",
@@ -135,8 +138,6 @@ class SimulatedExecutor:
         if load.poison_s is not None:
             world.poisoned(self._host, self._process, spec.key, load.poison_s)
             await asyncio.Event().wait()
-        if spec.kind is WorkKind.FRAGMENT and spec.key in world.catalog.endless:
-            await asyncio.Event().wait()
         if load.fatal:
             raise ExecutionFailedError(WorkError(ErrorCode.WORK_FAILED, "no retry can cure this", retryable=False))
         if world.fails_again(spec.key, load):
@@ -159,22 +160,9 @@ class CoordinatorHost(CrewHost):
     driver: CoordinatorDriver[WorkKey]
     machine: CoordinatorMachine
 
-    def __init__(self, world: "World", name: str) -> None:
-        super().__init__(world, name)
-        self.fence = Fence(0)
-
-    @property
-    def leads(self) -> bool:
-        """Whether it is the newest leader; an older one may not know yet that it no longer is."""
-        return self.fence == self.world.fence
-
     def start(self) -> None:
         super().start()
-        self.fence = Fence(0)
-        if self.world.leader == self.name:
-            self.world.fence += 1
-            self.fence = Fence(self.world.fence)
-        self.machine = CoordinatorMachine(CoordinatorConfig(CoordinatorId(self.process.name), fence=self.fence))
+        self.machine = CoordinatorMachine(CoordinatorConfig(CoordinatorId(self.process.name)))
         fetcher = SimulatedFetcher(self)
         self.driver = CoordinatorDriver(
             self.machine, clock=self.clock, ids=SessionIds(self.process.name), fetcher=fetcher, observer=self
@@ -182,8 +170,6 @@ class CoordinatorHost(CrewHost):
         self.spawn(self._main(), "main")
 
     async def _main(self) -> None:
-        if self.leads:
-            self.world.catalog.restore(self.driver)
         if self.world.scenario.coordinators_dial:
             self.stay_connected(self.world.scenario.worker_hosts, self.driver.serve)
         else:
@@ -203,10 +189,6 @@ class CoordinatorHost(CrewHost):
         return self.alive and self.machine.roster.of_worker(WorkerId(worker)) is not None
 
     def stepped(self, event: cev.Event, effects: list[cef.Effect]) -> None:
-        if self.leads:
-            self.world.catalog.note(effects)
-        else:
-            self.world.catalog.refuse(effects)
         self.world.watcher.coordinator_stepped(self, self.machine, event, effects)
 
     async def consume(self, handle: QueryHandle[WorkKey]) -> None:

@@ -15,7 +15,6 @@ from quarterdeck.simulation.faults import (
     Drain,
     Eviction,
     Fault,
-    Handover,
     LostReply,
     NotAccepting,
     Partition,
@@ -63,11 +62,6 @@ class Scenario:
     queue_places: int
     coordinators_dial: bool
     """Who dials whom; the conversation is the same."""
-    fragments: int
-    """Continuous works, each pinned to a worker; the second one ends by itself."""
-    epoch_replicas: int
-    drop_durable_at_s: float | None
-    """When the owner of the durable works drops one of them."""
     queries: tuple[QueryLoad, ...]
     faults: tuple[Fault, ...]
 
@@ -83,8 +77,7 @@ class Scenario:
         dialling = "coordinators dial" if self.coordinators_dial else "workers dial"
         return (
             f"{self.coordinators} coordinators, {self.workers} workers with {self.slots} slots and "
-            f"{self.queue_places} queue places, {dialling}; "
-            f"{self.fragments} fragments, {self.epoch_replicas} epoch replicas"
+            f"{self.queue_places} queue places, {dialling}"
         )
 
     def parts(self) -> tuple[object, ...]:
@@ -136,9 +129,6 @@ def generate(seed: int, kinds: Collection[str] = tuple(FAULTS)) -> Scenario:
         slots=chance.choice((1, 1, 2, 3)),
         queue_places=chance.choice((0, 1, 2, 3)),
         coordinators_dial=chance.random() < 0.5,
-        fragments=chance.choice((0, 0, 1, 2)),
-        epoch_replicas=chance.choice((0, 0, 1, 2)),
-        drop_durable_at_s=_time(chance) if chance.random() < 0.3 else None,
         queries=(),
         faults=(),
     )
@@ -201,8 +191,6 @@ def _fault(chance: random.Random, scenario: Scenario, kind: str) -> Fault:
             return Drain(at_s, worker, chance.choice((None, coordinator)), short_s)
         case "shutdown":
             return Shutdown(at_s, coordinator, short_s)
-        case "handover":
-            return Handover(at_s, coordinator)
         case "not-accepting":
             return NotAccepting(at_s, worker, short_s)
         case "pressure":

@@ -48,8 +48,6 @@ def smaller(scenario: Scenario) -> Iterator[Scenario]:
         yield replace(scenario, faults=without(scenario.faults, number))
     for number in range(len(scenario.queries)):
         yield replace(scenario, queries=without(scenario.queries, number))
-    if scenario.fragments or scenario.epoch_replicas:
-        yield replace(scenario, fragments=0, epoch_replicas=0)
     used = {host for fault in scenario.faults for host in hosts_of(fault)}
     used |= {query.coordinator for query in scenario.queries}
     if scenario.coordinators > 1 and scenario.coordinator_hosts[-1] not in used:

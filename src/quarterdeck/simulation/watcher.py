@@ -3,7 +3,7 @@
 After every step it holds that
 - a work's result is delivered at most once, and it is the right one;
 - no submitted work is forgotten: its query is open and has it, or has ended;
-- a session-bound work executes for a coordinator on at most one worker that this coordinator believes alive, and a
+- a work executes for a coordinator on at most one worker that this coordinator believes alive, and a
   worker that registers has nothing in flight for that coordinator;
 - no worker is given more than its credit, and none that drains takes anything new or keeps what it has not begun;
 - no query fails for want of a worker while there is one, and no work goes to and fro between those that reject it;
@@ -30,7 +30,6 @@ from quarterdeck.core.workcoord.model import AttemptId, WorkError, WorkKey
 from quarterdeck.core.workcoord.worker import WorkerMachine
 from quarterdeck.core.workcoord.worker import effects as wef
 from quarterdeck.core.workcoord.worker import events as wev
-from quarterdeck.simulation.catalog import DURABLE_QUERY
 from quarterdeck.simulation.loop import SimulatedLoop
 from quarterdeck.simulation.process import Process, ProcessState
 from quarterdeck.simulation.trace import Trace
@@ -61,7 +60,7 @@ class Watcher(Verdict):
         self._loop = loop
         self.trace = trace
         self.owners: dict[QueryId, CoordinatorHost] = {}
-        """Who was asked each interactive query that has not ended; a coordinator that dies takes its queries along."""
+        """Who was asked each query that has not ended; a coordinator that dies takes its queries along."""
         self.submitted: dict[QueryId, set[WorkKey]] = {}
         self.delivered: dict[WorkKey, AttemptId] = {}
         self.ended: dict[QueryId, cef.EndQuery] = {}
@@ -92,7 +91,7 @@ class Watcher(Verdict):
                 case cef.SendToWorker(session_id, AssignWork() as assignment):
                     self._may_be_given(machine, session_id, assignment)
                 case cef.DeliverResult(attempt):
-                    self._delivered(machine, attempt)
+                    self._delivered(attempt)
                 case cef.EndQuery(query_id, error=error):
                     self._may_lack_a_worker(machine, query_id, error)
                     self._may_be_quarantined(query_id, error)
@@ -190,10 +189,7 @@ class Watcher(Verdict):
         if not self.poisonous & self.submitted[query_id] and self._given[query_id] < _TRIES:
             raise self.violated(f"{query_id} is innocent and was quarantined after {self._given[query_id]} tries")
 
-    def _delivered(self, machine: CoordinatorMachine, attempt: AttemptId) -> None:
-        query = machine.ledger.query(attempt.key.query_id)
-        if query is not None and query.durable:
-            return
+    def _delivered(self, attempt: AttemptId) -> None:
         if attempt.key in self._withdrawn:
             raise self.violated("the result of a withdrawn work was delivered", attempt.key.work_id)
         before = self.delivered.get(attempt.key)
@@ -208,8 +204,6 @@ class Watcher(Verdict):
     ) -> None:
         closing = {attempt for session in machine.roster.sessions() for attempt in session.closing}
         for attempt in closing - self._closing.get(host, set()):
-            if attempt.key.query_id == DURABLE_QUERY:
-                continue  # a leader that was replaced lets go of it, and it runs on
             told = [effect.message for effect in effects if isinstance(effect, cef.SendToWorker)]
             if CancelWork(attempt) not in told and CancelQuery(attempt.key.query_id) not in told:
                 raise self.violated(f"{attempt} was given up and its worker not told", attempt.key.work_id)

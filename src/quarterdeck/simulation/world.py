@@ -7,18 +7,15 @@ from enum import StrEnum
 from typing import Any, TypeAlias, assert_never
 
 from quarterdeck.core.ids import LeafId, QueryId, WorkerId, WorkId
-from quarterdeck.core.workcoord import policies
-from quarterdeck.core.workcoord.coordinator import events as cev
 from quarterdeck.core.workcoord.coordinator.effects import Outcome as QueryOutcome
 from quarterdeck.core.workcoord.messages import CreditChanged, WorkAccepted, WorkCanceled, WorkFailed, WorkReady
-from quarterdeck.core.workcoord.model import WorkKey, WorkKind, WorkSpec
+from quarterdeck.core.workcoord.model import WorkKey, WorkSpec
 from quarterdeck.core.workcoord.worker import events as wev
 from quarterdeck.crew.coordinator import QueryHandle
 from quarterdeck.simulation import faults as f
-from quarterdeck.simulation.catalog import DURABLE_QUERY, Catalog
 from quarterdeck.simulation.failures import SimulationFailure
 from quarterdeck.simulation.host import Host
-from quarterdeck.simulation.hosts import CoordinatorHost, CrewHost, WorkerHost, query_id_for, seeded
+from quarterdeck.simulation.hosts import OFTEN, SELDOM, CoordinatorHost, CrewHost, WorkerHost, query_id_for, seeded
 from quarterdeck.simulation.loop import SimulatedLoop
 from quarterdeck.simulation.network import SimulatedNetwork
 from quarterdeck.simulation.outcome import PlayOutcome
@@ -73,11 +70,6 @@ class World(Stage[SimulatedNetwork]):
         self.scenario = scenario
         self.chance = seeded(scenario.seed, "world")
         self.watcher = Watcher(loop, trace)
-        self.catalog = Catalog(scenario)
-        self.leader = "c0"
-        """Who owns the durable work, or will when it starts."""
-        self.fence = 0
-        """Of the newest leader."""
         self.coordinators = {name: CoordinatorHost(self, name) for name in scenario.coordinator_hosts}
         self.workers = {WorkerId(name): WorkerHost(self, name) for name in scenario.worker_hosts}
         self._loads: dict[WorkKey, WorkLoad] = {}
@@ -138,8 +130,6 @@ class World(Stage[SimulatedNetwork]):
             self._spawn(self._strike(fault), f"fault {number}") for number, fault in enumerate(self.scenario.faults)
         ]
         tasks += [self._spawn(self._ask_later(n, load), f"query {n}") for n, load in enumerate(self.scenario.queries)]
-        if self.scenario.drop_durable_at_s is not None:
-            tasks.append(self._spawn(self._drop_durable(self.scenario.drop_durable_at_s), "drop durable"))
         await asyncio.sleep(TROUBLE_S)
         for task in tasks:
             await task
@@ -183,8 +173,7 @@ class World(Stage[SimulatedNetwork]):
             self._loads[key] = work
             if work.poison_s is not None:
                 self.watcher.poisonous.add(key)
-            kind = WorkKind.SEARCH if number % 5 == 4 else WorkKind.LEAF
-            spec = WorkSpec(key, kind, policies.POLICY_OF_KIND[kind], affinity_key=f"segment{number % 3}")
+            spec = WorkSpec(key, SELDOM if number % 5 == 4 else OFTEN, affinity_key=f"segment{number % 3}")
             handle.submit(spec)
             if handle.ended is None:
                 submitted.add(key)
@@ -206,13 +195,6 @@ class World(Stage[SimulatedNetwork]):
             self._withdrawn.add(key)
             handle.cancel_work(key)
 
-    async def _drop_durable(self, at_s: float) -> None:
-        await asyncio.sleep(at_s)
-        key, leader = self.catalog.drop_one(), self.coordinators[self.leader]
-        if key is not None and leader.alive:
-            event, context = cev.WorkCancelRequested(key), self.loop.context_of(leader.process)
-            self.loop.call_soon(leader.driver.apply, event, context=context)
-
     # Trouble
 
     async def _strike(self, fault: f.Fault) -> None:
@@ -228,8 +210,6 @@ class World(Stage[SimulatedNetwork]):
                 self._drain(self.workers[WorkerId(name)], by, down_s)
             case f.Shutdown(_, name, down_s):
                 self._shut_down(self.coordinators[name], down_s)
-            case f.Handover(_, name):
-                self._hand_over(self.coordinators[name])
             case f.NotAccepting(_, name, for_s):
                 await self._stop_accepting(self.workers[WorkerId(name)], for_s)
             case f.Pressure(_, name, for_s):
@@ -270,13 +250,6 @@ class World(Stage[SimulatedNetwork]):
         if host.alive:
             context = self.loop.context_of(host.process)
             self.loop.call_soon(host.driver.stop, "maintenance", context=context)
-
-    def _hand_over(self, host: CoordinatorHost) -> None:
-        self.leader = host.name
-        if host.alive:
-            self.last_look(host)
-            host.kill()
-            host.start()
 
     async def _stop_accepting(self, host: WorkerHost, for_s: float) -> None:
         for accepting in (False, True):
@@ -326,7 +299,7 @@ class World(Stage[SimulatedNetwork]):
                 missing = end.outcome is QueryOutcome.SUCCEEDED and not self._results[key]
                 if missing and key not in self._withdrawn:
                     return f"{query_id} succeeded without {key.work_id}", key.work_id
-        return self._not_connected() or self._left_on_coordinators() or self._left_on_workers() or self._durable_amiss()
+        return self._not_connected() or self._left_on_coordinators() or self._left_on_workers()
 
     def _not_connected(self) -> "tuple[str, WorkId | None] | None":
         for host in self.coordinators.values():
@@ -338,12 +311,10 @@ class World(Stage[SimulatedNetwork]):
     def _left_on_coordinators(self) -> "tuple[str, WorkId | None] | None":
         for host in self.coordinators.values():
             for query in host.machine.ledger.queries():
-                if query.query_id != DURABLE_QUERY:
-                    return f"{host.name} still has query {query.query_id}", None
+                return f"{host.name} still has query {query.query_id}", None
             for session in host.machine.roster.sessions():
                 for attempt in [*session.attempts, *session.closing]:
-                    if attempt.key.query_id != DURABLE_QUERY:
-                        return f"{host.name} still has {attempt} on {session.worker_id}", attempt.key.work_id
+                    return f"{host.name} still has {attempt} on {session.worker_id}", attempt.key.work_id
             left = host.driver.left_over()
             if left:
                 return f"{host.name} still has {left}", None
@@ -356,32 +327,9 @@ class World(Stage[SimulatedNetwork]):
             if granted != room:
                 return f"{host.name} gives a credit of {granted} and has room for {room}", None
             for attempt in [*(a.attempt_id for a in host.machine.attempts()), *host.artifacts]:
-                if attempt.key.query_id != DURABLE_QUERY:
-                    return f"{host.name} still has {attempt}", attempt.key.work_id
+                return f"{host.name} still has {attempt}", attempt.key.work_id
         for key, executions in self.watcher.executions.items():
-            if key.query_id != DURABLE_QUERY:
-                return f"{executions[0].host} still runs {key.work_id}", key.work_id
-        return None
-
-    def _durable_amiss(self) -> "tuple[str, WorkId | None] | None":
-        """Each fragment runs on its worker, once; as many epoch replicas as can be are served, on different workers."""
-        holders: dict[WorkKey, list[str]] = {}
-        for host in self.workers.values():
-            for attempt in host.machine.attempts():
-                if attempt.durable:
-                    holders.setdefault(attempt.attempt_id.key, []).append(host.name)
-        served: list[str] = []
-        for key, row in self.catalog.rows.items():
-            where = holders.pop(key, [])
-            if row.spec.pinned_to is not None and where != [row.spec.pinned_to]:
-                return f"{key.work_id} is on {where}, not on {row.spec.pinned_to}", key.work_id
-            served += where if row.spec.group is not None else []
-        if holders:
-            return f"{list(holders)} are held and nobody wants them", next(iter(holders)).work_id
-        replicas = sum(row.spec.group is not None for row in self.catalog.rows.values())
-        wanted = min(replicas, self.scenario.workers)
-        if len(served) != wanted or len(set(served)) != wanted:
-            return f"{wanted} replicas should be served, they are on {served}", None
+            return f"{executions[0].host} still runs {key.work_id}", key.work_id
         return None
 
     # Inside

@@ -1,7 +1,6 @@
 """The page about metrics, made from the metrics."""
 
 from collections.abc import Iterable
-from enum import StrEnum
 
 from quarterdeck.telemetry.contributions import MetricsOf
 from quarterdeck.telemetry.exposition import new_registry
@@ -66,7 +65,7 @@ In every process that reads or writes objects.
 def render(capabilities: Iterable[MetricsOf]) -> str:
     """The page, as Markdown; `capabilities` say what they add."""
     added = list(capabilities)
-    coordinator, worker = CoordinatorMetrics(new_registry()), WorkerMetrics(new_registry())
+    coordinator, worker = CoordinatorMetrics(new_registry()), WorkerMetrics(new_registry(), ())
     for one in added:
         if one.on_coordinator is not None:
             one.on_coordinator(coordinator.families)
@@ -112,6 +111,6 @@ def _row(about: Description) -> str:
     return f"| `{about.name}` | {about.type} | {labels} | {about.meaning} | {about.audience} |\n"
 
 
-def _label(label: Label[StrEnum]) -> str:
+def _label(label: Label[str]) -> str:
     values = ", ".join(f"`{value}`" for value in label.values)
     return f"`{label.name}`: {values}" if values else f"`{label.name}`"

@@ -54,7 +54,7 @@ from quarterdeck.telemetry.logs import get_logger
 from quarterdeck.telemetry.metrics import StoreMetrics, WorkerFigures, WorkerMetrics, exemplar
 from quarterdeck.web import fronts
 from quarterdeck.web.front import front_router
-from quarterdeck.worker.kinds import insist_known
+from quarterdeck.worker.kinds import kinds_taken
 
 _log = get_logger(__name__)
 
@@ -77,7 +77,8 @@ class Worker:
         self._capabilities = capabilities
         self._clock = MonotonicClock()
         self._registry = CollectorRegistry()
-        self._metrics = WorkerMetrics(self._registry)
+        self._kinds = kinds_taken(settings, capabilities)
+        self._metrics = WorkerMetrics(self._registry, self._kinds)
         self._store_metrics = StoreMetrics(self._registry)
         self._memory = MemoryBudget(settings.memory_bytes)
         self._parts: Sequence[WorkerPart] = ()
@@ -220,7 +221,6 @@ class Worker:
     async def _make_parts(self, stack: AsyncExitStack) -> Sequence[WorkerPart]:
         """Those that have something to do here. A worker loads what it executes."""
         settings = self._settings
-        insist_known(settings.kinds, self._capabilities)
         host = WorkerHost(
             settings=settings,
             folder=self._folder,
@@ -238,7 +238,7 @@ class Worker:
         )
         parts: list[WorkerPart] = []
         for one in self._capabilities:
-            if one.on_worker is None or (one.kinds and not set(one.kinds) & set(settings.kinds)):
+            if one.on_worker is None or (one.kinds and not set(one.kinds) & set(self._kinds)):
                 continue
             part = one.on_worker.load()(host)
             if part is not None:

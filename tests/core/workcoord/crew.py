@@ -7,7 +7,7 @@ loses what is still under way, and each side learns of it in its own time. Execu
 from collections import deque
 from dataclasses import dataclass, field
 
-from quarterdeck.core.ids import CoordinatorId, Fence, QueryId, SessionId
+from quarterdeck.core.ids import CoordinatorId, QueryId, SessionId
 from quarterdeck.core.workcoord.coordinator import CoordinatorConfig, CoordinatorMachine
 from quarterdeck.core.workcoord.coordinator import effects as ce
 from quarterdeck.core.workcoord.coordinator import events as cv
@@ -64,7 +64,6 @@ class Shore:
     fetches: dict[AttemptId, bool] = field(default_factory=dict[AttemptId, bool])
     """Under way; True for those that were canceled, which may still come through."""
     delivered: set[WorkKey] = field(default_factory=set[WorkKey])
-    held: set[WorkKey] = field(default_factory=set[WorkKey])
     open_queries: set[QueryId] = field(default_factory=set[QueryId])
     ended: dict[QueryId, ce.Outcome] = field(default_factory=dict[QueryId, ce.Outcome])
 
@@ -90,14 +89,12 @@ class Crew:
         self.now = 1000.0
         self.lines: dict[SessionId, Line] = {}
         self._sessions = 0
-        # The first coordinator leads, and owns durable work.
         self.shores = [self._shore(n) for n in range(coordinators)]
         self.ships = [self._ship(f"w{n}", 1) for n in range(workers)]
 
     @staticmethod
     def _shore(number: int) -> Shore:
-        config = CoordinatorConfig(CoordinatorId(f"c{number}"), fence=Fence(1 if number == 0 else 0))
-        return Shore(f"c{number}", CoordinatorMachine(config))
+        return Shore(f"c{number}", CoordinatorMachine(CoordinatorConfig(CoordinatorId(f"c{number}"))))
 
     @staticmethod
     def _ship(name: str, incarnation: int) -> Ship:
@@ -140,8 +137,7 @@ class Crew:
             case ce.CancelFetch(attempt):
                 shore.fetches[attempt] = True
             case ce.DeliverResult(attempt):
-                # A held result may be loaded anew, and is then delivered anew; any other is delivered once.
-                assert attempt.key in shore.held or attempt.key not in shore.delivered
+                assert attempt.key not in shore.delivered
                 assert attempt.key.query_id not in shore.ended
                 shore.delivered.add(attempt.key)
             case ce.EndQuery(query_id, outcome):

@@ -7,7 +7,7 @@ Both check the machine's invariants after every step, and answer heartbeats by t
 from collections.abc import Collection, Iterable
 from typing import TypeVar
 
-from quarterdeck.core.ids import CoordinatorId, Fence, Incarnation, LeafId, QueryId, SessionId, WorkerId, WorkId
+from quarterdeck.core.ids import CoordinatorId, Incarnation, LeafId, QueryId, SessionId, WorkerId, WorkId
 from quarterdeck.core.placement import PlacementStrategy
 from quarterdeck.core.workcoord.coordinator import CoordinatorConfig, CoordinatorMachine
 from quarterdeck.core.workcoord.coordinator import effects as ce
@@ -22,7 +22,6 @@ from quarterdeck.core.workcoord.messages import (
     CoordinatorMessage,
     CreditChanged,
     CreditConfirmed,
-    Holdings,
     Refused,
     Register,
     Registered,
@@ -36,18 +35,14 @@ from quarterdeck.core.workcoord.messages import (
 from quarterdeck.core.workcoord.model import (
     Artifact,
     AttemptId,
-    Binding,
-    Holding,
     LivenessPolicy,
     WorkerInfo,
     WorkError,
     WorkerStatus,
     WorkKey,
     WorkKind,
-    WorkPolicy,
     WorkSpec,
 )
-from quarterdeck.core.workcoord.policies import POLICY_OF_KIND
 from quarterdeck.core.workcoord.worker import WorkerConfig, WorkerMachine
 from quarterdeck.core.workcoord.worker import effects as we
 from quarterdeck.core.workcoord.worker import events as wv
@@ -65,7 +60,8 @@ ARTIFACT = Artifact("http://worker/a", 10, "checksum", 1, 0, 1, 1)
 PASSING = WorkError("unavailable", "the disk was busy")
 FINAL = WorkError("work_failed", "the column is not there", retryable=False)
 
-ALL_KINDS = frozenset(WorkKind)
+LEAF, SCAN, OTHER = WorkKind("leaf"), WorkKind("scan"), WorkKind("other")
+ALL_KINDS = frozenset((LEAF, SCAN, OTHER))
 START = 1000.0
 """When the tests begin: not at 0, which machines start from."""
 
@@ -82,23 +78,11 @@ def leaf(
     *,
     affinity: str = "",
     tenant: str = "default",
-    kind: WorkKind = WorkKind.LEAF,
+    kind: WorkKind = LEAF,
     placement: PlacementStrategy = PlacementStrategy.RENDEZVOUS,
-    max_failures: int = 4,
     light: bool = False,
 ) -> WorkSpec:
-    policy = WorkPolicy(Binding.SESSION, max_failures)
-    return WorkSpec(key(work, query), kind, policy, b"", affinity, tenant, placement, is_light=light)
-
-
-def epoch(work: str = "a", query: str = "q", *, group: str | None = None, affinity: str = "") -> WorkSpec:
-    policy = POLICY_OF_KIND[WorkKind.EPOCH]
-    return WorkSpec(key(work, query), WorkKind.EPOCH, policy, affinity_key=affinity, group=group)
-
-
-def fragment(work: str = "a", query: str = "q", *, worker: str = "w1") -> WorkSpec:
-    policy = POLICY_OF_KIND[WorkKind.FRAGMENT]
-    return WorkSpec(key(work, query), WorkKind.FRAGMENT, policy, pinned_to=WorkerId(worker))
+    return WorkSpec(key(work, query), kind, b"", affinity, tenant, placement, is_light=light)
 
 
 def info(
@@ -121,9 +105,11 @@ def of(kind: type[EffectT], effects: Iterable[object]) -> list[EffectT]:
 class Bridge:
     """A coordinator's machine, with workers that say what the test makes them say."""
 
-    def __init__(self, *, fence: int = 0, spill_after_s: float = 0.1, liveness: LivenessPolicy | None = None) -> None:
+    def __init__(
+        self, *, spill_after_s: float = 0.1, liveness: LivenessPolicy | None = None, max_failures: int = 4
+    ) -> None:
         config = CoordinatorConfig(
-            CoordinatorId("c1"), liveness or LivenessPolicy(), spill_after_s=spill_after_s, fence=Fence(fence)
+            CoordinatorId("c1"), liveness or LivenessPolicy(), spill_after_s=spill_after_s, max_failures=max_failures
         )
         self.machine = CoordinatorMachine(config)
         self.now = START
@@ -171,7 +157,6 @@ class Bridge:
         *,
         credit: int | None = 4,
         status: WorkerStatus = ACCEPTING,
-        holdings: tuple[Holding, ...] = (),
         incarnation: int = 1,
         kinds: frozenset[WorkKind] = ALL_KINDS,
         tenant: str = "default",
@@ -183,7 +168,6 @@ class Bridge:
         self.status[session_id] = status
         worker_info = info(worker, incarnation=incarnation, kinds=kinds, tenant=tenant, slots=slots)
         self.step(cv.SessionOpened(session_id, Register(worker_info, status)))
-        self.says(session_id, Holdings(holdings))
         if credit is not None:
             self.says(session_id, CreditChanged(credit))
         return session_id
@@ -251,7 +235,6 @@ class Bridge:
 
     def session_of(self, work: Work) -> SessionId:
         assert work.current is not None
-        assert work.current.session is not None
         return work.current.session.session_id
 
     def worker_of(self, work: Work) -> str:
@@ -325,12 +308,12 @@ class Mate:
 
     # Coordinators
 
-    def opens(self, session: str = "s1", *, fence: int = 0, confirming: bool = True) -> SessionId:
+    def opens(self, session: str = "s1", *, confirming: bool = True) -> SessionId:
         session_id = SessionId(session)
         if confirming:
             self.confirming.add(session_id)
         coordinator = CoordinatorId(f"coordinator of {session}")
-        self.step(wv.SessionOpened(Registered(session_id, coordinator, LivenessPolicy(), Fence(fence))))
+        self.step(wv.SessionOpened(Registered(session_id, coordinator, LivenessPolicy())))
         return session_id
 
     def hears(self, session_id: SessionId, *messages: CoordinatorMessage) -> list[we.Effect]:

@@ -36,7 +36,7 @@ from quarterdeck.core.workcoord.messages import (
     WorkRejected,
     WorkReturned,
 )
-from quarterdeck.core.workcoord.model import AttemptId, HeldState, Holding
+from quarterdeck.core.workcoord.model import AttemptId
 from quarterdeck.core.workcoord.worker import effects as we
 from quarterdeck.core.workcoord.worker import events as wv
 from quarterdeck.core.workcoord.worker.tables import ATTEMPT_TABLE, AttemptState, AttemptTrigger
@@ -48,8 +48,6 @@ from tests.core.workcoord.harness import (
     PAUSED,
     Bridge,
     Mate,
-    epoch,
-    fragment,
     leaf,
     of,
 )
@@ -87,14 +85,6 @@ def attempts(state: AttemptState, trigger: AttemptTrigger) -> Callable[[Scenario
     return edge(ATTEMPT_TABLE.name, state, trigger)
 
 
-def holding(work: Work, state: HeldState = HeldState.RUNNING) -> Holding:
-    return Holding(work.current_id, state)
-
-
-def states_reported(effects: list[ce.Effect]) -> list[tuple[WorkState, str | None]]:
-    return [(report.state, report.worker_id) for report in of(ce.ReportDurable, effects)]
-
-
 # Works: the way through
 
 
@@ -112,12 +102,11 @@ def a_pending_work_is_assigned_to_a_worker_with_credit() -> None:
 
 @works(W.ASSIGNED, T.ACCEPT)
 def an_assigned_work_is_accepted() -> None:
-    bridge = Bridge(fence=1)
+    bridge = Bridge()
     session = bridge.joins()
-    work = bridge.submit(epoch())
-    effects = bridge.accepts(work)
+    work = bridge.submit(leaf())
+    assert bridge.accepts(work) == []
     assert work.state is W.ACCEPTED
-    assert states_reported(effects) == [(W.ACCEPTED, "w1")]
     assert bridge.session(session).outstanding == 1
 
 
@@ -184,19 +173,6 @@ def a_recalled_work_is_pending_again_and_begins_elsewhere() -> None:
     bridge.says(busy, WorkerBeat(PAUSED), WorkReturned(work.current_id))
     assert work.state is W.PENDING
     assert (work.failures, bridge.machine.pending, bridge.session(busy).outstanding) == (0, 1, 1)
-
-
-@works(W.ACCEPTED, T.RETURN)
-def a_durable_work_that_was_told_as_running_is_returned_if_it_had_not_begun() -> None:
-    bridge = Bridge(fence=1)
-    session = bridge.joins()
-    work = bridge.submit(epoch())
-    bridge.loses(session)
-    session = bridge.joins(holdings=(holding(work),))
-    assert work.state is W.ACCEPTED
-    bridge.says(session, WorkerBeat(DRAINING), WorkReturned(work.current_id))
-    assert work.state is W.PENDING
-    assert (work.failures, bridge.machine.pending, bridge.session(session).outstanding) == (0, 1, 0)
 
 
 @works(W.ACCEPTED, T.FAIL)
@@ -314,164 +290,6 @@ def an_orphaned_fetch_commits_an_accepted_work() -> None:
     assert effects == [ce.DeliverResult(first), ce.SendToWorker(session, CancelWork(work.current_id))]
 
 
-@works(W.UNREACHABLE, T.COMMIT)
-def an_orphaned_fetch_commits_an_unreachable_work() -> None:
-    bridge = Bridge(fence=1)
-    session = bridge.joins("w1")
-    work = bridge.submit(fragment())
-    bridge.ready(work)
-    bridge.loses(session)
-    assert work.state is W.UNREACHABLE
-    effects = bridge.fetched(work.current_id)
-    assert work.state is W.DONE
-    assert of(ce.DeliverResult, effects) == [ce.DeliverResult(work.current_id)]
-    assert list(bridge.machine.ledger.unreachable()) == []
-
-
-# Works: durable
-
-
-@works(W.READY, T.SERVE)
-def a_held_result_is_served() -> None:
-    bridge = Bridge(fence=1)
-    session = bridge.joins()
-    work = bridge.submit(epoch())
-    bridge.ready(work)
-    effects = bridge.fetched(work.current_id)
-    assert work.state is W.SERVING
-    assert effects == [
-        ce.DeliverResult(work.current_id),
-        ce.SendToWorker(session, ArtifactAck(work.current_id)),
-        ce.ReportDurable(work.current_id, W.SERVING, WorkerId("w1")),
-    ]
-    assert bridge.session(session).free == 4
-
-
-@works(W.SERVING, T.ARTIFACT_LOST)
-def a_served_result_that_is_lost_is_loaded_again() -> None:
-    bridge = Bridge(fence=1)
-    session = bridge.joins()
-    work = bridge.submit(epoch())
-    bridge.done(work)
-    bridge.says(session, WorkerBeat(PAUSED))
-    effects = bridge.says(session, ArtifactLost(work.current_id, "evicted"))
-    assert work.state is W.PENDING
-    assert states_reported(effects) == [(W.PENDING, None)]
-
-
-@works(W.ASSIGNED, T.DETACH)
-def an_assigned_durable_work_stays_with_its_lost_worker() -> None:
-    bridge = Bridge(fence=1)
-    session = bridge.joins()
-    work = bridge.submit(fragment())
-    assert work.state is W.ASSIGNED
-    effects = bridge.loses(session)
-    assert work.state is W.UNREACHABLE
-    assert states_reported(effects) == [(W.UNREACHABLE, "w1")]
-
-
-@works(W.ACCEPTED, T.DETACH)
-def an_accepted_durable_work_stays_with_its_lost_worker() -> None:
-    bridge = Bridge(fence=1)
-    session = bridge.joins()
-    work = bridge.submit(fragment())
-    bridge.accepts(work)
-    effects = bridge.loses(session)
-    assert work.state is W.UNREACHABLE
-    assert states_reported(effects) == [(W.UNREACHABLE, "w1")]
-
-
-@works(W.READY, T.DETACH)
-def a_ready_durable_work_stays_with_its_lost_worker() -> None:
-    bridge = Bridge(fence=1)
-    session = bridge.joins()
-    work = bridge.submit(fragment())
-    bridge.ready(work)
-    effects = bridge.loses(session)
-    assert work.state is W.UNREACHABLE
-    assert states_reported(effects) == [(W.UNREACHABLE, "w1")]
-
-
-@works(W.SERVING, T.DETACH)
-def a_serving_work_stays_with_its_lost_worker() -> None:
-    bridge = Bridge(fence=1)
-    session = bridge.joins()
-    work = bridge.submit(epoch())
-    bridge.done(work)
-    effects = bridge.loses(session)
-    assert work.state is W.UNREACHABLE
-    assert states_reported(effects) == [(W.UNREACHABLE, "w1")]
-
-
-@works(W.PENDING, T.DETACH)
-def a_restored_work_waits_for_its_worker() -> None:
-    bridge = Bridge(fence=2)
-    bridge.open_query()
-    spec = fragment()
-    effects = bridge.step(cv.WorkRestored(spec, WorkerId("w1"), 3))
-    work = bridge.work(spec.key)
-    assert work.state is W.UNREACHABLE
-    assert effects == [ce.ReportDurable(AttemptId(spec.key, 3), W.UNREACHABLE, WorkerId("w1"))]
-
-
-@works(W.UNREACHABLE, T.RESUME)
-def a_running_work_is_resumed_when_its_worker_is_back() -> None:
-    bridge = Bridge(fence=1)
-    session = bridge.joins()
-    work = bridge.submit(epoch())
-    bridge.accepts(work)
-    bridge.loses(session)
-    bridge.log.clear()
-    back = bridge.joins(holdings=(holding(work),))
-    assert work.state is W.ACCEPTED
-    assert bridge.session_of(work) == back
-    assert states_reported(bridge.log) == [(W.ACCEPTED, "w1")]
-    assert bridge.session(back).free == 4  # what was resumed takes no credit
-    bridge.advance(60)
-    assert work.number == 1  # its lease has no say any more
-
-
-@works(W.UNREACHABLE, T.RESUME_SERVING)
-def a_serving_work_is_resumed_when_its_worker_is_back() -> None:
-    bridge = Bridge(fence=1)
-    session = bridge.joins()
-    work = bridge.submit(epoch())
-    bridge.done(work)
-    bridge.loses(session)
-    bridge.log.clear()
-    back = bridge.joins(holdings=(holding(work, HeldState.SERVING),))
-    assert work.state is W.SERVING
-    assert bridge.session_of(work) == back
-    assert states_reported(bridge.log) == [(W.SERVING, "w1")]
-
-
-@works(W.UNREACHABLE, T.LOSE)
-def a_work_that_its_worker_came_back_without_is_assigned_anew() -> None:
-    bridge = Bridge(fence=1)
-    session = bridge.joins()
-    work = bridge.submit(fragment())
-    bridge.accepts(work)
-    bridge.loses(session)
-    bridge.joins(incarnation=2, status=PAUSED)
-    assert work.state is W.PENDING
-    assert (work.failures, bridge.machine.pending) == (1, 1)
-
-
-@works(W.UNREACHABLE, T.LEASE_END)
-def a_work_whose_lease_ended_is_pending_again() -> None:
-    bridge = Bridge(fence=1)
-    session = bridge.joins()
-    work = bridge.submit(epoch())
-    bridge.done(work)
-    bridge.loses(session)
-    bridge.advance(9.9)
-    assert work.state is W.UNREACHABLE
-    effects = bridge.advance(0.1)
-    assert work.state is W.PENDING
-    assert states_reported(effects) == [(W.PENDING, None)]
-    assert list(bridge.machine.ledger.unreachable()) == []
-
-
 # Works: the ends that are not success
 
 
@@ -526,39 +344,11 @@ def a_ready_work_is_canceled_with_its_fetch() -> None:
     _assert_canceled(bridge, work, effects)
 
 
-@works(W.SERVING, T.CANCEL)
-def a_served_result_is_dropped_when_it_is_canceled() -> None:
-    bridge = Bridge(fence=1)
-    session = bridge.joins()
-    work = bridge.submit(epoch())
-    bridge.done(work)
-    effects = bridge.cancel_work(work)
-    assert effects == [ce.SendToWorker(session, CancelWork(work.current_id))]
-    bridge.says(session, WorkCanceled(work.current_id))
-    assert bridge.session(session).outstanding == 0
-    _assert_canceled(bridge, work, effects)
-
-
-@works(W.UNREACHABLE, T.CANCEL)
-def an_unreachable_work_is_canceled_when_its_worker_is_back() -> None:
-    bridge = Bridge(fence=1)
-    session = bridge.joins()
-    work = bridge.submit(fragment())
-    bridge.accepts(work)
-    bridge.loses(session)
-    effects = bridge.cancel_work(work)
-    assert effects == []
-    _assert_canceled(bridge, work, effects)
-    bridge.log.clear()
-    back = bridge.joins(holdings=(holding(work),))
-    assert of(CancelWork, bridge.sent(bridge.log, back)) == [CancelWork(work.current_id)]
-
-
 @works(W.PENDING, T.GIVE_UP)
 def a_work_that_cannot_be_done_fails_its_query() -> None:
-    bridge = Bridge()
+    bridge = Bridge(max_failures=1)
     session = bridge.joins()
-    work = bridge.submit(leaf(max_failures=1))
+    work = bridge.submit(leaf())
     bridge.accepts(work)
     effects = bridge.says(session, WorkFailed(work.current_id, PASSING))
     assert work.state is W.FAILED
@@ -991,20 +781,6 @@ def an_acknowledged_artifact_lingers() -> None:
     assert of(we.DropResult, mate.advance(0.1)) == [we.DropResult(attempt.attempt_id)]
 
 
-@attempts(A.READY, X.KEEP)
-def an_acknowledged_held_result_is_served() -> None:
-    mate = Mate()
-    session = mate.opens(fence=1)
-    attempt = mate.assigned(epoch(), session)
-    mate.succeeds(attempt)
-    effects = mate.acknowledged(attempt, session)
-    assert attempt.state is A.SERVING
-    assert effects == []
-    assert mate.session(session).outstanding == 0
-    assert list(mate.session(session).attempts) == [attempt.attempt_id]
-    assert of(we.DropResult, mate.advance(10_000)) == []
-
-
 @attempts(A.READY, X.CANCEL)
 def a_ready_attempt_is_canceled_and_its_artifact_dropped() -> None:
     mate = Mate()
@@ -1055,30 +831,3 @@ def a_lingering_artifact_that_is_evicted_is_dropped_and_nobody_told() -> None:
     effects = mate.evicts(attempt)
     assert attempt.state is A.ENDED
     assert effects == [we.DropResult(attempt.attempt_id)]
-
-
-@attempts(A.SERVING, X.CANCEL)
-def a_served_result_is_unloaded_when_it_is_canceled() -> None:
-    mate = Mate()
-    session = mate.opens(fence=1)
-    attempt = mate.assigned(epoch(), session)
-    mate.succeeds(attempt)
-    mate.acknowledged(attempt, session)
-    effects = mate.cancels(attempt, session)
-    assert attempt.state is A.ENDED
-    assert effects == [
-        we.DropResult(attempt.attempt_id),
-        we.SendToCoordinator(session, WorkCanceled(attempt.attempt_id)),
-    ]
-
-
-@attempts(A.SERVING, X.LOSE)
-def a_served_result_that_is_evicted_is_reported_lost() -> None:
-    mate = Mate()
-    session = mate.opens(fence=1)
-    attempt = mate.assigned(epoch(), session)
-    mate.succeeds(attempt)
-    mate.acknowledged(attempt, session)
-    effects = mate.evicts(attempt)
-    assert attempt.state is A.ENDED
-    assert mate.told(effects) == [ArtifactLost(attempt.attempt_id, "evicted")]

@@ -4,7 +4,7 @@ The pairs come from the tables: every state that a peer's message can find an at
 move it. What is legal in any state by contract is pinned here too.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, nan
 
@@ -23,7 +23,6 @@ from quarterdeck.core.workcoord.messages import (
     CoordinatorMessage,
     CreditChanged,
     CreditConfirmed,
-    Holdings,
     RecallWork,
     RejectReason,
     Throttled,
@@ -37,20 +36,21 @@ from quarterdeck.core.workcoord.messages import (
     WorkRejected,
     WorkReturned,
 )
-from quarterdeck.core.workcoord.model import AttemptId, HeldState, Holding, WorkerStatus, WorkKind, WorkSpec
+from quarterdeck.core.workcoord.model import AttemptId, WorkerStatus, WorkSpec
 from quarterdeck.core.workcoord.worker import effects as we
 from quarterdeck.core.workcoord.worker.records import Attempt
-from quarterdeck.core.workcoord.worker.tables import ATTEMPT_TABLE, AttemptState, AttemptTrigger
+from quarterdeck.core.workcoord.worker.tables import AttemptState
 from tests.core.workcoord.harness import (
     ACCEPTING,
     ARTIFACT,
     DRAINING,
     FINAL,
+    LEAF,
     PASSING,
     PAUSED,
+    SCAN,
     Bridge,
     Mate,
-    epoch,
     key,
     leaf,
     of,
@@ -70,7 +70,7 @@ MESSAGE_OF: dict[WorkTrigger, Callable[[AttemptId], WorkerMessage]] = {
     WorkTrigger.FAIL: lambda a: WorkFailed(a, PASSING),
     WorkTrigger.ARTIFACT_LOST: lambda a: ArtifactLost(a, "evicted"),
 }
-ON_A_SESSION = (W.ASSIGNED, W.ACCEPTED, W.READY, W.SERVING)
+ON_A_SESSION = (W.ASSIGNED, W.ACCEPTED, W.READY)
 
 
 @dataclass
@@ -104,13 +104,13 @@ class Scene:
 
 
 def _scene(state: WorkState) -> Scene:
-    bridge = Bridge(fence=1)
+    bridge = Bridge()
     anne = bridge.joins("anne")
     bystander = bridge.submit(leaf("bystander", "other query"))
     bridge.accepts(bystander)
     bridge.says(anne, WorkerBeat(PAUSED))
     mary = bridge.joins("mary")
-    work = bridge.submit(epoch() if state in (W.SERVING, W.UNREACHABLE) else leaf())
+    work = bridge.submit(leaf())
     assert bridge.session_of(work) == mary
     attempt = work.current_id
     match state:
@@ -122,11 +122,8 @@ def _scene(state: WorkState) -> Scene:
             bridge.accepts(work)
         case W.READY:
             bridge.ready(work)
-        case W.SERVING | W.DONE:
+        case W.DONE:
             bridge.done(work)
-        case W.UNREACHABLE:
-            bridge.loses(mary)
-            mary = bridge.joins("mary's friend")
         case W.CANCELED:
             bridge.cancel_work(work)
         case W.FAILED:
@@ -163,8 +160,8 @@ def test_a_worker_that_says_what_is_legal_keeps_its_session(state: WorkState, tr
 
 def test_the_pairs_are_as_many_as_the_tables_say() -> None:
     illegal = [pair for pair in PAIRS if not _is_legal(*pair)]
-    assert len(PAIRS) == len(WorkState) * len(MESSAGE_OF) == 54
-    assert len(illegal) == 36
+    assert len(PAIRS) == len(WorkState) * len(MESSAGE_OF) == 42
+    assert len(illegal) == 27
 
 
 @pytest.mark.parametrize("state", [state for state in WorkState if state is not W.CANCELED])
@@ -301,27 +298,6 @@ def test_what_comes_on_a_session_that_is_gone_is_dropped() -> None:
     assert scene.bridge.machine.counters["sessions_lost"] == 1
 
 
-def test_a_worker_tells_what_it_holds_once() -> None:
-    scene = _scene(W.ACCEPTED)  # it has told already that it holds nothing
-    scene.assert_only_mary_was_sent_away(scene.bridge.says(scene.mary, Holdings(())))
-
-
-def test_a_worker_that_says_it_holds_a_work_twice_holds_it_once() -> None:
-    bridge = Bridge(fence=1)
-    session = bridge.joins()
-    work = bridge.submit(epoch())
-    bridge.done(work)
-    bridge.loses(session)
-    from_register = _holding_of(work)
-    back = bridge.joins(holdings=(from_register, from_register))
-    assert work.state is W.SERVING
-    assert bridge.session(back).closing == {}
-
-
-def _holding_of(work: Work) -> Holding:
-    return Holding(work.current_id, HeldState.SERVING)
-
-
 # A worker, and what a coordinator says
 
 
@@ -354,17 +330,16 @@ class Cabin:
         assert self.bystander.session is self.mate.session(self.anne)
 
 
-def _cabin(state: AttemptState, *, held: bool) -> Cabin:
+def _cabin(state: AttemptState) -> Cabin:
     mate = Mate(slots=1 if state is A.QUEUED else 2, queue_places=6)
-    anne, mary = mate.opens("anne"), mate.opens("mary", fence=1)
-    kind = WorkKind.EPOCH if held else WorkKind.LEAF  # the same, so that one may have to wait for the other
-    bystander = mate.assigned(leaf("bystander", "other query", kind=kind), anne)
-    attempt = mate.assigned(epoch() if held else leaf(), mary)
+    anne, mary = mate.opens("anne"), mate.opens("mary")
+    bystander = mate.assigned(leaf("bystander", "other query"), anne)
+    attempt = mate.assigned(leaf(), mary)
     if state is A.STOPPING:
         mate.cancels(attempt, mary)
-    if state in (A.READY, A.SERVING, A.LINGERING):
+    if state in (A.READY, A.LINGERING):
         mate.succeeds(attempt)
-    if state in (A.SERVING, A.LINGERING):
+    if state is A.LINGERING:
         mate.acknowledged(attempt, mary)
     if state is A.ENDED:
         mate.fails(attempt)
@@ -372,44 +347,32 @@ def _cabin(state: AttemptState, *, held: bool) -> Cabin:
     return Cabin(mate, mary, anne, attempt, bystander)
 
 
-def _possible_states() -> Iterator[tuple[AttemptState, bool]]:
-    for state in AttemptState:
-        for held in (False, True):
-            if (state, held) not in ((A.LINGERING, True), (A.SERVING, False)):
-                yield state, held
-
-
-def _may_acknowledge(state: AttemptState, *, held: bool) -> bool:
-    late = state in (A.LINGERING, A.ENDED)  # it crossed the loss of the result, or comes twice
-    return late or ATTEMPT_TABLE.allows(state, AttemptTrigger.KEEP if held else AttemptTrigger.ACK)
-
-
-@pytest.mark.parametrize("state, held", list(_possible_states()))
-def test_only_a_result_can_be_acknowledged(state: AttemptState, held: bool) -> None:
-    cabin = _cabin(state, held=held)
+@pytest.mark.parametrize("state", AttemptState)
+def test_only_a_result_can_be_acknowledged(state: AttemptState) -> None:
+    cabin = _cabin(state)
     effects = cabin.mate.hears(cabin.mary, ArtifactAck(cabin.attempt.attempt_id))
-    if _may_acknowledge(state, held=held):
+    if state in (A.READY, A.LINGERING, A.ENDED):  # it may have crossed the loss of the result, or come twice
         cabin.assert_nobody_was_sent_away(effects)
         assert cabin.mate.machine.counters["late_acks"] == (state is not A.READY)
     else:
         cabin.assert_only_mary_was_sent_away(effects)
 
 
-@pytest.mark.parametrize("state, held", list(_possible_states()))
-def test_anything_can_be_canceled_at_any_time(state: AttemptState, held: bool) -> None:
+@pytest.mark.parametrize("state", AttemptState)
+def test_anything_can_be_canceled_at_any_time(state: AttemptState) -> None:
     for message in (CancelWork, CancelQuery):
-        cabin = _cabin(state, held=held)
+        cabin = _cabin(state)
         attempt_id = cabin.attempt.attempt_id
         said = CancelWork(attempt_id) if message is CancelWork else CancelQuery(attempt_id.key.query_id)
         cabin.assert_nobody_was_sent_away(cabin.mate.hears(cabin.mary, said))
         assert cabin.attempt.state in (state if state is A.LINGERING else A.ENDED, A.STOPPING)
 
 
-@pytest.mark.parametrize("state, held", list(_possible_states()))
+@pytest.mark.parametrize("state", AttemptState)
 def test_anything_can_be_recalled_at_any_time_and_only_what_has_not_begun_is_handed_back(
-    state: AttemptState, held: bool
+    state: AttemptState,
 ) -> None:
-    cabin = _cabin(state, held=held)
+    cabin = _cabin(state)
     effects = cabin.mate.hears(cabin.mary, RecallWork(cabin.attempt.attempt_id))
     cabin.assert_nobody_was_sent_away(effects)
     returned = of(WorkReturned, cabin.mate.told(effects, cabin.mary))
@@ -419,19 +382,19 @@ def test_anything_can_be_recalled_at_any_time_and_only_what_has_not_begun_is_han
 
 
 def test_a_late_cancel_is_counted() -> None:
-    cabin = _cabin(A.ENDED, held=False)
+    cabin = _cabin(A.ENDED)
     assert cabin.mate.hears(cabin.mary, CancelWork(cabin.attempt.attempt_id)) == []
     assert cabin.mate.machine.counters["late_cancels"] == 1
 
 
-@pytest.mark.parametrize("state, held", [each for each in _possible_states() if each[0] is not A.ENDED])
-def test_an_attempt_cannot_be_assigned_twice(state: AttemptState, held: bool) -> None:
-    cabin = _cabin(state, held=held)
+@pytest.mark.parametrize("state", [state for state in AttemptState if state is not A.ENDED])
+def test_an_attempt_cannot_be_assigned_twice(state: AttemptState) -> None:
+    cabin = _cabin(state)
     cabin.assert_only_mary_was_sent_away(cabin.mate.hears(cabin.mary, AssignWork(cabin.attempt.spec, 1)))
 
 
 def test_a_coordinator_cannot_touch_anothers_attempts() -> None:
-    cabin = _cabin(A.READY, held=False)
+    cabin = _cabin(A.READY)
     stranger = cabin.bystander.attempt_id
     effects = cabin.mate.hears(cabin.mary, CancelWork(stranger), CancelQuery(stranger.key.query_id))
     effects += cabin.mate.hears(cabin.mary, ArtifactAck(stranger))
@@ -442,7 +405,7 @@ def test_a_coordinator_cannot_touch_anothers_attempts() -> None:
 
 @pytest.mark.parametrize("credit", [-1, 0, 3, 4, 5])
 def test_a_credit_that_was_not_given_cannot_be_confirmed(credit: int) -> None:
-    cabin = _cabin(A.RUNNING, held=False)
+    cabin = _cabin(A.RUNNING)
     assert cabin.mate.session(cabin.mary).granted == 4  # and confirmed already
     cabin.assert_only_mary_was_sent_away(cabin.mate.hears(cabin.mary, CreditConfirmed(credit)))
 
@@ -478,10 +441,10 @@ def test_work_before_any_credit_breaks_the_protocol() -> None:
 
 
 @pytest.mark.parametrize(
-    "spec", [leaf(tenant="stranger"), leaf(kind=WorkKind.SEARCH)], ids=["of another tenant", "of another kind"]
+    "spec", [leaf(tenant="stranger"), leaf(kind=SCAN)], ids=["of another tenant", "of another kind"]
 )
 def test_work_that_the_worker_does_not_take_breaks_the_protocol(spec: WorkSpec) -> None:
-    mate = Mate(kinds=frozenset({WorkKind.LEAF}))
+    mate = Mate(kinds=frozenset({LEAF}))
     session = mate.opens()
     effects = mate.hears(session, AssignWork(spec, 1))
     assert mate.machine.counters["protocol_errors"] == 1
@@ -490,7 +453,7 @@ def test_work_that_the_worker_does_not_take_breaks_the_protocol(spec: WorkSpec) 
 
 
 def test_what_comes_on_a_session_that_the_worker_lost_is_dropped() -> None:
-    cabin = _cabin(A.RUNNING, held=False)
+    cabin = _cabin(A.RUNNING)
     cabin.mate.loses(cabin.mary)
     said: CoordinatorMessage = CancelWork(cabin.attempt.attempt_id)
     assert cabin.mate.hears(cabin.mary, said) == []

@@ -4,16 +4,16 @@ from quarterdeck.core.ids import LeafId, QueryId, WorkId
 from quarterdeck.core.workcoord.coordinator.lane import Lane
 from quarterdeck.core.workcoord.coordinator.line import Line
 from quarterdeck.core.workcoord.coordinator.records import Query, Work
-from quarterdeck.core.workcoord.model import WorkKey, WorkKind, WorkSpec
-from quarterdeck.core.workcoord.policies import LEAF
+from quarterdeck.core.workcoord.model import WorkKey, WorkSpec
+from tests.core.workcoord.harness import LEAF
 
-LANE = Lane(("default", WorkKind.LEAF))
+LANE = Lane(("default", LEAF))
 
 
 def works_of(name: str, number: int, *, light: bool = False, query: Query | None = None) -> list[Work]:
     query = query or Query(QueryId(name), None)
     keys = [WorkKey(query.query_id, LeafId("l"), WorkId(f"{name}{n}")) for n in range(number)]
-    return [Work(WorkSpec(key, WorkKind.LEAF, LEAF, is_light=light), query, LANE) for key in keys]
+    return [Work(WorkSpec(key, LEAF, is_light=light), query, LANE) for key in keys]
 
 
 def served(line: Line) -> list[str]:

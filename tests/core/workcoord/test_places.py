@@ -11,11 +11,10 @@ from quarterdeck.core.workcoord.messages import CreditChanged
 from quarterdeck.core.workcoord.model import WorkKind
 from quarterdeck.core.workcoord.worker import effects as we
 from quarterdeck.core.workcoord.worker.tables import AttemptState
-from tests.core.workcoord.harness import Bridge, Mate, leaf, of
+from tests.core.workcoord.harness import ALL_KINDS, LEAF, SCAN, Bridge, Mate, leaf, of
 
 A = AttemptState
-SCAN = WorkKind.SEARCH
-TWO = frozenset({WorkKind.LEAF, SCAN})
+TWO = frozenset({LEAF, SCAN})
 
 
 def running(mate: Mate) -> list[str]:
@@ -130,7 +129,7 @@ def test_without_credit_no_kind_has_a_place() -> None:
 
 @given(
     limit=st.integers(1, 6),
-    moves=st.lists(st.tuples(st.sampled_from(WorkKind), st.booleans()), max_size=60),
+    moves=st.lists(st.tuples(st.sampled_from(sorted(ALL_KINDS)), st.booleans()), max_size=60),
 )
 def test_what_a_limit_lets_in(limit: int, moves: list[tuple[WorkKind, bool]]) -> None:
     load, held = Load(), Counter[WorkKind]()
@@ -144,7 +143,7 @@ def test_what_a_limit_lets_in(limit: int, moves: list[tuple[WorkKind, bool]]) ->
             load.remove(kind)
             held[kind] -= 1
         assert load.total == held.total()
-        assert load.total <= limit + len(WorkKind) - 1
+        assert load.total <= limit + len(ALL_KINDS) - 1
         assert max(held.values(), default=0) <= limit
         assert load.charged == (1 + sum(number - 1 for number in held.values() if number) if load.total else 0)
-        assert [load.of_kind(each) for each in WorkKind] == [held[each] for each in WorkKind]
+        assert [load.of_kind(each) for each in ALL_KINDS] == [held[each] for each in ALL_KINDS]

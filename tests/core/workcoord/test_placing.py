@@ -1,10 +1,10 @@
-"""Who gets which work, and when: affinity, spilling over, fairness, groups, the backlog, and what churn leaves."""
+"""Who gets which work, and when: affinity, spilling over, fairness, the backlog, and what churn leaves."""
 
 from collections import Counter
 
 import pytest
 
-from quarterdeck.core.ids import SessionId, WorkerId
+from quarterdeck.core.ids import SessionId
 from quarterdeck.core.placement import PlacementStrategy
 from quarterdeck.core.workcoord.coordinator import effects as ce
 from quarterdeck.core.workcoord.coordinator import events as cv
@@ -15,22 +15,20 @@ from quarterdeck.core.workcoord.messages import (
     WorkAccepted,
     WorkCanceled,
     WorkerBeat,
-    WorkFailed,
 )
-from quarterdeck.core.workcoord.model import AttemptId, HeldState, Holding, WorkKind
+from quarterdeck.core.workcoord.model import WorkKind
 from tests.core.workcoord.harness import (
-    PASSING,
+    LEAF,
     PAUSED,
+    SCAN,
     Bridge,
-    epoch,
-    fragment,
     key,
     leaf,
     of,
 )
 
 W = WorkState
-LEAVES = frozenset({WorkKind.LEAF})
+LEAVES = frozenset({LEAF})
 
 
 def home_and_other(bridge: Bridge) -> tuple[SessionId, SessionId]:
@@ -44,7 +42,7 @@ def home_and_other(bridge: Bridge) -> tuple[SessionId, SessionId]:
     return home, sessions[0]
 
 
-def lane(bridge: Bridge, kind: WorkKind = WorkKind.LEAF) -> Lane:
+def lane(bridge: Bridge, kind: WorkKind = LEAF) -> Lane:
     return next(lane for lane in bridge.machine.ledger.dispatch.lanes() if lane.key == ("default", kind))
 
 
@@ -189,7 +187,7 @@ def test_lanes_take_turns_for_the_credit_of_a_worker() -> None:
     session = bridge.joins(credit=0)
     for n in range(4):
         bridge.submit(leaf(f"leaf {n}", "leaves"))
-        bridge.submit(leaf(f"search {n}", "searches", kind=WorkKind.SEARCH))
+        bridge.submit(leaf(f"search {n}", "searches", kind=SCAN))
     effects = bridge.says(session, CreditChanged(5))
     kinds = [name.split()[0] for name in bridge.assigned(effects)]
     assert Counter(kinds[:2]) == Counter(kinds[2:4]) == Counter(kinds[4:]) == Counter(["leaf", "search"])
@@ -197,102 +195,13 @@ def test_lanes_take_turns_for_the_credit_of_a_worker() -> None:
 
 def test_a_worker_is_only_given_what_it_takes() -> None:
     bridge = Bridge()
-    bridge.joins("w1", kinds=frozenset({WorkKind.SEARCH}))
+    bridge.joins("w1", kinds=frozenset({SCAN}))
     bridge.joins("w2", tenant="acme")
     work = bridge.submit(leaf())
     bridge.advance(5)
     assert work.state is W.PENDING
     session = bridge.joins("w3", kinds=LEAVES)
     assert bridge.session_of(work) == session
-
-
-# Groups
-
-
-def test_replicas_are_kept_on_different_workers() -> None:
-    bridge = Bridge(fence=1)
-    for name in ("w1", "w2", "w3"):
-        bridge.joins(name)
-    works = [bridge.submit(epoch(f"replica {n}", group="g")) for n in range(3)]
-    assert {bridge.worker_of(work) for work in works} == {"w1", "w2", "w3"}
-
-
-def test_replicas_that_wait_in_one_line_are_kept_apart_when_it_moves() -> None:
-    bridge = Bridge(fence=1)
-    one = bridge.submit(epoch("one", group="g"), epoch("two", group="g"), epoch("free"))
-    two = bridge.work(key("two"))
-    first = bridge.joins("w1", credit=4)
-    assert bridge.session_of(one) == first
-    assert two.state is W.PENDING
-    assert bridge.session_of(bridge.work(key("free"))) == first
-    second = bridge.joins("w2", credit=4)
-    assert bridge.session_of(two) == second
-
-
-def test_a_replica_that_no_worker_may_take_waits_until_a_host_is_free() -> None:
-    bridge = Bridge(fence=1)
-    session = bridge.joins("w1")
-    one, two = bridge.submit(epoch("one", group="g")), bridge.submit(epoch("two", group="g"))
-    other = bridge.submit(epoch("other", group="other group"))
-    bridge.done(one)
-    bridge.advance(5)
-    assert (two.state, bridge.worker_of(other)) == (W.PENDING, "w1")
-    bridge.cancel_work(one)
-    bridge.settle()
-    assert bridge.session_of(two) == session
-
-
-def test_a_replica_takes_its_turn_when_another_of_its_group_moves_away() -> None:
-    bridge = Bridge(fence=1)
-    session = bridge.joins("w1", credit=1)
-    one = bridge.submit(epoch("one", group="g"))
-    bridge.accepts(one)
-    bridge.submit(epoch("two", group="g"))
-    bridge.says(session, WorkFailed(one.current_id, PASSING))
-    bridge.settle()
-    states = sorted(bridge.work(key(name)).state for name in ("one", "two"))
-    assert states == [W.ASSIGNED, W.PENDING]
-
-
-def test_two_replicas_that_an_earlier_leader_left_on_one_worker_both_have_to_go() -> None:
-    bridge = Bridge(fence=2)
-    bridge.open_query()
-    restored = [epoch("one", group="g"), epoch("two", group="g")]
-    for spec in restored:
-        bridge.step(cv.WorkRestored(spec, WorkerId("w1"), 1))
-    holdings = tuple(Holding(AttemptId(spec.key, 1), HeldState.SERVING) for spec in restored)
-    bridge.joins("w1", holdings=holdings)
-    third = bridge.submit(epoch("three", group="g"))
-    bridge.cancel_work(bridge.work(restored[0].key))
-    bridge.settle()
-    assert third.state is W.PENDING
-    bridge.cancel_work(bridge.work(restored[1].key))
-    bridge.settle()
-    assert third.state is W.ASSIGNED
-
-
-def test_a_replica_that_ends_frees_its_host_and_no_other() -> None:
-    bridge = Bridge(fence=1)
-    bridge.joins("w1")
-    bridge.joins("w2")
-    one, two = bridge.submit(epoch("one", group="g")), bridge.submit(epoch("two", group="g"))
-    three = bridge.submit(epoch("three", group="g"))
-    host = bridge.worker_of(one)
-    assert three.state is W.PENDING
-    bridge.cancel_work(one)
-    bridge.settle()
-    assert bridge.worker_of(three) == host != bridge.worker_of(two)
-
-
-def test_a_replica_may_end_when_nobody_is_there_and_nothing_waits() -> None:
-    bridge = Bridge(fence=1)
-    session = bridge.joins("w1")
-    work = bridge.submit(epoch("one", group="g"))
-    bridge.done(work)
-    bridge.loses(session)
-    assert list(bridge.machine.ledger.dispatch.lanes()) == []
-    bridge.cancel_work(work)
-    assert work.state is W.CANCELED
 
 
 # The backlog
@@ -347,38 +256,13 @@ def test_works_of_a_backlog_stay_in_order_when_workers_come_and_go() -> None:
     assert bridge.assigned(bridge.log) == [str(n) for n in range(20)]
 
 
-def test_pinned_work_waits_for_its_worker_alone() -> None:
-    bridge = Bridge(fence=1)
-    bridge.joins("w2")
-    work = bridge.submit(fragment(worker="w1"))
-    other = bridge.submit(fragment("b", worker="w2"))
-    bridge.advance(100)
-    assert (work.state, bridge.worker_of(other)) == (W.PENDING, "w2")
-    session = bridge.joins("w1", credit=0)
-    assert work.state is W.PENDING
-    bridge.says(session, CreditChanged(1))
-    assert bridge.session_of(work) == session
-
-
-def test_pinned_work_that_waits_in_a_line_still_waits_when_its_worker_leaves() -> None:
-    bridge = Bridge(fence=1)
-    bridge.joins("w2")
-    session = bridge.joins("w1", credit=0)
-    work = bridge.submit(fragment(worker="w1"))
-    bridge.loses(session)
-    bridge.advance(5)
-    assert work.state is W.PENDING
-    back = bridge.joins("w1")
-    assert bridge.session_of(work) == back
-
-
 # Churn leaves nothing behind
 
 
 def places(bridge: Bridge) -> int:
     """How many places in line are kept, valid or not."""
     found = lane(bridge)
-    lines = [found.common, found.blocked, *found.homes.values(), *found.backlog, *found.pinned.values()]
+    lines = [found.common, *found.homes.values(), *found.backlog]
     return sum(len(line) for line in lines)
 
 
@@ -432,7 +316,7 @@ def test_a_lane_goes_with_its_last_worker_and_work() -> None:
     bridge = Bridge()
     session = bridge.joins(kinds=LEAVES)
     bridge.done(bridge.submit(leaf()))
-    bridge.submit(leaf("b", kind=WorkKind.SEARCH))
+    bridge.submit(leaf("b", kind=SCAN))
     bridge.cancel()
     bridge.loses(session)
     assert list(bridge.machine.ledger.dispatch.lanes()) == []

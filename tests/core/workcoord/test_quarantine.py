@@ -16,7 +16,7 @@ from quarterdeck.core.workcoord.messages import (
     WorkReturned,
 )
 from quarterdeck.core.workcoord.model import WorkError
-from tests.core.workcoord.harness import DRAINING, PASSING, PAUSED, Bridge, epoch, leaf, of
+from tests.core.workcoord.harness import DRAINING, PASSING, PAUSED, Bridge, leaf, of
 
 W = WorkState
 ENGINE_DIED = WorkError("unavailable", "its engine has died", culprit=True)
@@ -487,18 +487,6 @@ def test_a_failure_that_says_nothing_of_an_engine_is_none() -> None:
         bridge.accepts(work)
         bridge.says(bridge.session_of(work), WorkFailed(work.current_id, PASSING))
     assert (work.failures, work.deaths) == (3, ())
-
-
-def test_durable_work_is_never_blamed() -> None:
-    bridge = Bridge(fence=1)
-    session = join(bridge, "w1")
-    work = bridge.submit(epoch())
-    for _ in range(3):
-        bridge.accepts(work)
-        bridge.says(session, WorkFailed(work.current_id, ENGINE_DIED))
-    bridge.accepts(work)
-    bridge.loses(session)
-    assert (work.deaths, work.state) == ((), W.UNREACHABLE)
 
 
 def test_a_suspect_goes_to_a_worker_that_is_idle_when_its_home_has_another_suspect() -> None:

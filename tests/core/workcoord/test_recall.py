@@ -13,8 +13,8 @@ from quarterdeck.core.workcoord.messages import (
     WorkReturned,
 )
 from quarterdeck.core.workcoord.messages import RejectReason as Why
-from quarterdeck.core.workcoord.model import AttemptId, WorkKind
-from tests.core.workcoord.harness import ACCEPTING, PAUSED, Bridge, epoch, key, leaf, of
+from quarterdeck.core.workcoord.model import AttemptId
+from tests.core.workcoord.harness import ACCEPTING, LEAF, PAUSED, Bridge, key, leaf, of
 
 W = WorkState
 
@@ -52,7 +52,7 @@ def test_what_waits_behind_a_long_work_is_taken_back_after_a_moment_and_begins_o
 def test_nothing_is_taken_back_while_nobody_could_begin_it() -> None:
     bridge = Bridge()
     busy, (other,), _ = crew(bridge)
-    mine = bridge.submit(leaf("other long", "other long", affinity="same", kind=WorkKind.LEAF))
+    mine = bridge.submit(leaf("other long", "other long", affinity="same", kind=LEAF))
     bridge.cancel("other long")
     bridge.says(busy, WorkCanceled(mine.current_id))
     bridge.says(other, CreditChanged(0))
@@ -98,7 +98,7 @@ def test_a_recall_that_crosses_a_cancel_ends_the_attempt_once() -> None:
     bridge.advance(0.11)
     attempt = work.current_id
     bridge.cancel("light 0")
-    assert bridge.session(busy).closing == {attempt: WorkKind.LEAF}
+    assert bridge.session(busy).closing == {attempt: LEAF}
     bridge.says(busy, WorkReturned(attempt))
     assert (bridge.session(busy).closing, bridge.session(busy).outstanding) == ({}, 1)
     assert bridge.machine.counters["protocol_errors"] == 0
@@ -145,11 +145,10 @@ def test_a_work_is_taken_back_twice_at_most_and_does_not_go_to_and_fro() -> None
     assert bridge.session_of(work) == busy
 
 
-def test_what_has_begun_and_what_is_durable_is_never_taken_back() -> None:
-    bridge = Bridge(fence=1)
+def test_what_has_begun_is_never_taken_back() -> None:
+    bridge = Bridge()
     busy, _, (work,) = crew(bridge)
     bridge.accepts(work)
-    bridge.submit(epoch("e", "durable", affinity="same"))
     assert recalled(bridge, bridge.advance(5), busy) == []
 
 
@@ -218,7 +217,7 @@ def test_what_waits_on_a_worker_is_still_taken_back_after_all_workers_were_out_o
 
 def test_a_lane_goes_when_nobody_is_in_it_and_the_last_attempt_has_ended() -> None:
     bridge = Bridge()
-    session = bridge.joins("w0", kinds=frozenset({WorkKind.LEAF}))
+    session = bridge.joins("w0", kinds=frozenset({LEAF}))
     work = bridge.submit(leaf())
     bridge.says(session, WorkerBeat(PAUSED))
     lanes = bridge.machine.ledger.dispatch.lanes
@@ -229,10 +228,10 @@ def test_a_lane_goes_when_nobody_is_in_it_and_the_last_attempt_has_ended() -> No
 
 def test_what_ends_after_its_lane_went_leaves_the_new_lane_alone() -> None:
     bridge = Bridge()
-    session = bridge.joins("w0", kinds=frozenset({WorkKind.LEAF}))
+    session = bridge.joins("w0", kinds=frozenset({LEAF}))
     work = bridge.submit(leaf())
     bridge.accepts(work)
     bridge.says(session, WorkerBeat(PAUSED))
-    other = bridge.joins("w1", kinds=frozenset({WorkKind.LEAF}))
+    other = bridge.joins("w1", kinds=frozenset({LEAF}))
     bridge.done(work)
     assert bridge.session_of(bridge.submit(leaf("b"))) == other

@@ -29,16 +29,18 @@ from quarterdeck.core.workcoord.messages import (
     WorkRejected,
     WorkReturned,
 )
-from quarterdeck.core.workcoord.model import AttemptId, LivenessPolicy, WorkKind
+from quarterdeck.core.workcoord.model import AttemptId, LivenessPolicy
 from tests.core.workcoord.harness import (
     ACCEPTING,
     DRAINING,
     FINAL,
+    LEAF,
+    OTHER,
     PASSING,
     PAUSED,
+    SCAN,
     Bridge,
     Mate,
-    epoch,
     key,
     leaf,
     of,
@@ -130,9 +132,9 @@ def test_work_does_not_return_to_where_it_failed_even_when_the_other_is_busy() -
 
 
 def test_attempts_are_exhausted_after_as_many_failures_as_the_policy_allows() -> None:
-    bridge = Bridge()
+    bridge = Bridge(max_failures=3)
     session = bridge.joins()
-    work = bridge.submit(leaf(max_failures=3))
+    work = bridge.submit(leaf())
     for _ in range(2):
         bridge.accepts(work)
         assert not of(ce.EndQuery, bridge.says(session, WorkFailed(work.current_id, PASSING)))
@@ -146,8 +148,8 @@ def test_attempts_are_exhausted_after_as_many_failures_as_the_policy_allows() ->
 
 
 def test_losses_count_as_failures_and_name_the_worker() -> None:
-    bridge = Bridge()
-    work = bridge.submit(leaf(max_failures=2))
+    bridge = Bridge(max_failures=2)
+    work = bridge.submit(leaf())
     bridge.loses(bridge.joins("w1"))
     assert work.failures == 1
     end = only_end(bridge.loses(bridge.joins("w2")))
@@ -156,13 +158,12 @@ def test_losses_count_as_failures_and_name_the_worker() -> None:
 
 
 def test_rejections_and_returns_are_nobodys_failure() -> None:
-    bridge = Bridge()
-    work = bridge.submit(leaf(max_failures=1))
+    bridge = Bridge(max_failures=1)
+    work = bridge.submit(leaf())
     for _ in range(5):
         session = bridge.joins()
         bridge.says(session, WorkRejected(work.current_id, RejectReason.NOT_ACCEPTING))
         bridge.says(session, WorkerBeat(ACCEPTING))
-        bridge.accepts(work)
         bridge.says(session, WorkerBeat(DRAINING), WorkReturned(work.current_id))
         bridge.loses(session)
     assert (work.failures, work.number, work.avoid) == (0, 10, ())
@@ -193,9 +194,9 @@ def test_a_failed_query_cancels_its_other_works_wherever_they_are() -> None:
 
 
 def test_a_lost_artifact_counts_as_a_failure_and_says_whose_it_was() -> None:
-    bridge = Bridge()
+    bridge = Bridge(max_failures=1)
     session = bridge.joins()
-    work = bridge.submit(leaf(max_failures=1))
+    work = bridge.submit(leaf())
     bridge.ready(work)
     end = only_end(bridge.says(session, ArtifactLost(work.current_id, "evicted")))
     assert end.error is not None
@@ -214,11 +215,33 @@ def test_a_fetch_of_an_earlier_attempt_that_fails_does_no_harm_to_the_one_that_i
 
 
 def test_a_lost_session_that_ends_one_query_moves_the_works_of_others() -> None:
-    bridge = Bridge()
+    bridge = Bridge(max_failures=1)
     session = bridge.joins()
-    bridge.submit(leaf("a", max_failures=1), leaf("b"), leaf("c", "other"))
+    bridge.submit(leaf("a"), leaf("b"), leaf("c", "other"))
     assert [end.query_id for end in of(ce.EndQuery, bridge.loses(session))] == ["q"]
     assert bridge.work(key("c", "other")).state is W.PENDING
+
+
+def test_a_query_that_lives_long_keeps_nothing_of_what_has_ended_but_its_name() -> None:
+    bridge = Bridge()
+    bridge.joins("w1", credit=9)
+    dropped, finished = bridge.submit(leaf("dropped"), leaf("finished")), bridge.work(key("finished"))
+    bridge.cancel_work(dropped)
+    bridge.done(finished)
+    query = finished.query
+    assert (query.works, query.live, query.fetches) == ({}, {}, {})
+    assert query.finished == {key("dropped"), key("finished")}
+
+
+def test_a_lost_session_that_ends_a_query_takes_its_other_works_along() -> None:
+    bridge = Bridge(max_failures=1)
+    session = bridge.joins("w1")
+    bridge.submit(leaf("a"), leaf("b"))
+    other = bridge.work(key("b"))
+    effects = bridge.loses(session)
+    assert [end.outcome for end in of(ce.EndQuery, effects)] == [ce.Outcome.FAILED]
+    assert bridge.sent(effects) == []
+    assert (other.state, other.current) == (W.CANCELED, None)
 
 
 # One result
@@ -315,7 +338,6 @@ def test_drained_work_moves_at_once_and_running_work_finishes() -> None:
     bridge = Bridge()
     running, home, other = two_workers(bridge)
     queued = bridge.submit(leaf("b"))
-    bridge.accepts(queued)
     session = bridge.session_of(queued)
     effects = bridge.says(session, WorkerBeat(DRAINING), WorkReturned(queued.current_id))
     assert bridge.assigned(effects) == ["b"]
@@ -460,11 +482,11 @@ def test_a_newer_session_replaces_the_older_one_of_the_same_worker(incarnation: 
 
 def test_a_session_begins_with_the_rules_it_is_held_to() -> None:
     liveness = LivenessPolicy(interval_s=5)
-    bridge = Bridge(fence=7, liveness=liveness)
+    bridge = Bridge(liveness=liveness)
     session = bridge.joins(credit=3)
     welcome, confirmed = bridge.sent(bridge.log, session)
     assert isinstance(welcome, Registered)
-    assert (welcome.session_id, welcome.coordinator_id, welcome.fence) == (session, "c1", 7)
+    assert (welcome.session_id, welcome.coordinator_id) == (session, "c1")
     assert welcome.liveness == liveness
     assert confirmed == CreditConfirmed(3)
 
@@ -590,7 +612,7 @@ def test_work_without_a_worker_waits_and_fails_with_a_clear_error_after_the_limi
     bridge.open_query(wait_limit_s=5)
     bridge.submit(leaf(tenant="acme"))
     bridge.joins("w1")
-    bridge.joins("w2", tenant="acme", kinds=frozenset({WorkKind.EPOCH}))
+    bridge.joins("w2", tenant="acme", kinds=frozenset({OTHER}))
     bridge.joins("w3", tenant="acme", status=PAUSED)
     assert not of(ce.EndQuery, bridge.advance(4.99))
     end = only_end(bridge.advance(0.01))
@@ -658,12 +680,12 @@ def test_a_query_without_a_limit_waits_for_ever_and_one_that_got_its_work_done_d
 
 def test_each_kind_and_tenant_waits_for_itself() -> None:
     bridge = Bridge()
-    bridge.joins(kinds=frozenset({WorkKind.LEAF}))
+    bridge.joins(kinds=frozenset({LEAF}))
     bridge.open_query(wait_limit_s=5)
-    bridge.submit(leaf("a"), leaf("b", kind=WorkKind.SEARCH))
+    bridge.submit(leaf("a"), leaf("b", kind=SCAN))
     end = only_end(bridge.advance(5))
     assert end.error is not None
-    assert "search work" in end.error.message
+    assert "scan work" in end.error.message
 
 
 def test_what_happens_is_counted() -> None:
@@ -700,14 +722,13 @@ def test_a_query_that_is_asked_during_a_shutdown_ends_at_once() -> None:
 
 
 def test_a_coordinator_that_shuts_down_cancels_its_queries_says_goodbye_and_takes_no_session() -> None:
-    bridge = Bridge(fence=1)
+    bridge = Bridge()
     session = bridge.joins()
     bridge.submit(leaf("a"))
-    durable = bridge.submit(epoch("e", "epochs"))
-    bridge.done(durable)
+    bridge.open_query("empty")
     effects = bridge.step(cv.ShutdownRequested("a new version"))
     ends = of(ce.EndQuery, effects)
-    assert [(end.query_id, end.outcome) for end in ends] == [(q, ce.Outcome.CANCELED) for q in ("q", "epochs")]
+    assert [(end.query_id, end.outcome) for end in ends] == [(q, ce.Outcome.CANCELED) for q in ("q", "empty")]
     for end in ends:
         assert end.error is not None
         assert end.error.message == "the coordinator is shutting down: a new version"
@@ -786,11 +807,11 @@ def _fails_where_it_is(bridge: Bridge, work: Work) -> str:
 
 
 def test_a_work_tries_every_worker_before_it_tries_one_again() -> None:
-    bridge = Bridge()
+    bridge = Bridge(max_failures=20)
     workers = {f"w{n}" for n in range(5)}
     for worker in sorted(workers):
         bridge.joins(worker)
-    work = bridge.submit(leaf("a", max_failures=20))
+    work = bridge.submit(leaf("a"))
     assert {_fails_where_it_is(bridge, work) for _ in range(5)} == workers
     for _ in range(10):  # it failed everywhere: at least not where it failed last
         last = _fails_where_it_is(bridge, work)
@@ -810,18 +831,6 @@ def test_a_work_that_failed_everywhere_waits_for_any_but_where_it_failed_last() 
     assert work.state is W.PENDING
     bridge.says(sessions[first], CreditChanged(1))
     assert bridge.worker_of(work) == first
-
-
-def test_of_many_workers_on_which_a_work_failed_the_last_are_remembered() -> None:
-    bridge = Bridge()
-    work = bridge.submit(leaf("a", max_failures=100))
-    for n in range(20):
-        session = bridge.joins(f"w{n}")
-        bridge.accepts(work)
-        bridge.says(session, WorkerBeat(PAUSED), WorkFailed(work.current_id, PASSING))
-        bridge.loses(session)
-        assert work.failures == n + 1
-    assert work.avoid == tuple(f"w{n}" for n in range(4, 20))
 
 
 def test_a_work_that_failed_does_not_wait_for_its_new_home_while_another_worker_is_idle() -> None:

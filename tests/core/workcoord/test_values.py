@@ -5,59 +5,37 @@ from types import MappingProxyType
 
 import pytest
 
-from quarterdeck.core.ids import WorkerId
+from quarterdeck.core.ids import CoordinatorId
+from quarterdeck.core.workcoord.coordinator import CoordinatorConfig
 from quarterdeck.core.workcoord.coordinator.tables import WORK_TABLE, WORKER_TABLE, WorkState, WorkTrigger
 from quarterdeck.core.workcoord.invariants import InvariantError, insist
 from quarterdeck.core.workcoord.liveness import PeerWatch, Silence
 from quarterdeck.core.workcoord.model import (
-    Binding,
     LivenessPolicy,
     WorkerStatus,
-    WorkKind,
-    WorkPolicy,
-    WorkSpec,
+    work_kind,
 )
-from quarterdeck.core.workcoord.policies import POLICY_OF_KIND
 from quarterdeck.core.workcoord.table import IllegalTransitionError, TransitionTable
 from quarterdeck.core.workcoord.worker.tables import ATTEMPT_TABLE
-from tests.core.workcoord.harness import Bridge, Mate, key, leaf
+from tests.core.workcoord.harness import LEAF, Bridge, Mate, leaf
 
 
-def test_a_policy_allows_at_least_one_failure() -> None:
-    assert WorkPolicy(Binding.SESSION, 1).max_failures == 1
+def test_a_work_may_be_tried_at_least_once() -> None:
+    assert CoordinatorConfig(CoordinatorId("c1"), max_failures=1).max_failures == 1
     with pytest.raises(ValueError, match="max_failures is 0"):
-        WorkPolicy(Binding.SESSION, 0)
+        CoordinatorConfig(CoordinatorId("c1"), max_failures=0)
 
 
-@pytest.mark.parametrize("trait", [{"held": True}, {"pinned": True}, {"resident": True}, {"lease_s": 0.0}])
-def test_only_durable_work_outlives_its_session(trait: dict[str, bool]) -> None:
-    WorkPolicy(Binding.DURABLE, 1, **trait)
-    with pytest.raises(ValueError, match="its session is its life"):
-        WorkPolicy(Binding.SESSION, 1, **trait)
+@pytest.mark.parametrize("name", ["leaf", "a", "log-scan_2", "x" * 32])
+def test_a_kind_of_work_has_a_plain_name(name: str) -> None:
+    assert work_kind(name) == name
 
 
-def test_a_pinned_work_names_its_worker_and_only_a_pinned_one_does() -> None:
-    pinned, free = POLICY_OF_KIND[WorkKind.FRAGMENT], POLICY_OF_KIND[WorkKind.LEAF]
-    assert WorkSpec(key(), WorkKind.FRAGMENT, pinned, pinned_to=WorkerId("w1")).pinned_to == "w1"
-    with pytest.raises(ValueError, match="work a: a pinned work names its worker"):
-        WorkSpec(key(), WorkKind.FRAGMENT, pinned)
-    with pytest.raises(ValueError, match="only a pinned one does"):
-        WorkSpec(key(), WorkKind.LEAF, free, pinned_to=WorkerId("w1"))
-
-
-def test_every_kind_of_work_has_a_policy() -> None:
-    assert set(POLICY_OF_KIND) == set(WorkKind)
-    bound = {kind for kind, policy in POLICY_OF_KIND.items() if policy.binding is Binding.SESSION}
-    assert bound == {WorkKind.LEAF, WorkKind.SEARCH}
-    epoch, fragment = POLICY_OF_KIND[WorkKind.EPOCH], POLICY_OF_KIND[WorkKind.FRAGMENT]
-    assert (epoch.held, epoch.pinned, epoch.resident, epoch.lease_s) == (True, False, False, 10.0)
-    assert (fragment.held, fragment.pinned, fragment.resident, fragment.lease_s) == (False, True, True, None)
-    assert {kind: policy.max_failures for kind, policy in POLICY_OF_KIND.items()} == {
-        WorkKind.LEAF: 4,
-        WorkKind.SEARCH: 4,
-        WorkKind.EPOCH: 8,
-        WorkKind.FRAGMENT: 8,
-    }
+@pytest.mark.parametrize("name", ["", "Leaf", "2nd", "-leaf", "le af", "leaf\n", "läuft", "x" * 33, "x" * 10_000])
+def test_what_is_no_plain_name_is_no_kind_of_work(name: str) -> None:
+    with pytest.raises(ValueError, match="names no kind of work") as caught:
+        work_kind(name)
+    assert len(str(caught.value)) < 200
 
 
 def test_a_draining_worker_accepts_no_work() -> None:
@@ -165,7 +143,7 @@ def test_a_coordinators_records_that_contradict_each_other_are_found() -> None:
     bridge = Bridge()
     session = bridge.joins()
     bridge.submit(leaf())
-    bridge.session(session).load.add(WorkKind.LEAF)
+    bridge.session(session).load.add(LEAF)
     with pytest.raises(InvariantError, match="session s1 counts 2 attempts, not 1"):
         bridge.machine.check_invariants()
 
@@ -174,6 +152,6 @@ def test_a_workers_records_that_contradict_each_other_are_found() -> None:
     mate = Mate()
     session = mate.opens()
     mate.assigned(leaf(), session)
-    mate.session(session).load.add(WorkKind.LEAF)
+    mate.session(session).load.add(LEAF)
     with pytest.raises(InvariantError, match="session s1 counts 2 attempts, not 1"):
         mate.machine.check_invariants()

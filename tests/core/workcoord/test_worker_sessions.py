@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quarterdeck.core.ids import CoordinatorId, Fence, SessionId
+from quarterdeck.core.ids import CoordinatorId, SessionId
 from quarterdeck.core.workcoord.liveness import PeerWatch
 from quarterdeck.core.workcoord.messages import (
     ArtifactLost,
@@ -26,13 +26,13 @@ from quarterdeck.core.workcoord.messages import (
     WorkRejected,
     WorkReturned,
 )
-from quarterdeck.core.workcoord.model import AttemptId, LivenessPolicy, WorkKind
+from quarterdeck.core.workcoord.model import AttemptId, LivenessPolicy
 from quarterdeck.core.workcoord.worker import effects as we
 from quarterdeck.core.workcoord.worker import events as wv
 from quarterdeck.core.workcoord.worker.credit import divide
 from quarterdeck.core.workcoord.worker.records import Session
 from quarterdeck.core.workcoord.worker.tables import AttemptState
-from tests.core.workcoord.harness import ACCEPTING, ARTIFACT, DRAINING, PAUSED, Mate, epoch, fragment, key, leaf, of
+from tests.core.workcoord.harness import ACCEPTING, ARTIFACT, DRAINING, LEAF, PAUSED, Mate, key, leaf, of
 
 A = AttemptState
 
@@ -367,23 +367,24 @@ def test_a_drain_that_takes_too_long_stops_what_runs() -> None:
 
 def test_a_drain_may_end_in_the_middle_of_canceling_a_query() -> None:
     mate = Mate(slots=2)
-    session = mate.opens(fence=1)
-    ready, served = mate.assigned(leaf("a"), session), mate.assigned(epoch("b"), session)
+    session = mate.opens()
+    ready, other = mate.assigned(leaf("a"), session), mate.assigned(leaf("b"), session)
     mate.succeeds(ready)
-    mate.succeeds(served)
-    mate.acknowledged(served, session)
+    mate.succeeds(other)
     assert of(we.FinishDrain, mate.step(wv.DrainRequested())) == []
     effects = mate.hears(session, CancelQuery(key().query_id))
-    assert mate.told(effects) == [WorkCanceled(ready.attempt_id), Goodbye("drained")]
-    assert of(we.DropResult, effects) == [we.DropResult(ready.attempt_id), we.DropResult(served.attempt_id)]
+    assert mate.told(effects) == [WorkCanceled(ready.attempt_id), WorkCanceled(other.attempt_id), Goodbye("drained")]
+    assert of(we.DropResult, effects) == [we.DropResult(ready.attempt_id), we.DropResult(other.attempt_id)]
     assert of(we.FinishDrain, effects) == [we.FinishDrain(clean=True)]
 
 
-def test_a_drain_does_not_wait_for_a_fragment() -> None:
+def test_what_runs_or_is_gone_has_nothing_to_evict() -> None:
     mate = Mate()
-    session = mate.opens(fence=1)
-    mate.assigned(fragment(), session)
-    assert of(we.FinishDrain, mate.step(wv.DrainRequested())) == [we.FinishDrain(clean=True)]
+    attempt = mate.assigned(leaf(), mate.opens())
+    assert mate.evicts(attempt) == []
+    assert attempt.state is A.RUNNING
+    mate.fails(attempt)
+    assert mate.evicts(attempt) == []
 
 
 # Credit
@@ -452,7 +453,7 @@ def test_nobody_is_told_of_a_credit_that_stays() -> None:
 
 def _session(number: int) -> Session:
     watch = PeerWatch.begin(LivenessPolicy(), 0)
-    return Session(SessionId(f"s{number}"), CoordinatorId("c"), Fence(0), watch)
+    return Session(SessionId(f"s{number}"), CoordinatorId("c"), watch)
 
 
 @given(
@@ -472,9 +473,9 @@ def test_what_coordinators_may_believe_in_is_never_more_than_the_room(room: int,
             case "confirm", Session() if len(session.grants) > 1:
                 session.grants.popleft()
             case "use", Session() if session.outstanding < max(session.grants):
-                session.load.add(WorkKind.LEAF)
+                session.load.add(LEAF)
             case "end", Session() if session.outstanding:
-                session.load.remove(WorkKind.LEAF)
+                session.load.remove(LEAF)
             case _:
                 continue
         for changed, credit in divide(room, sessions):

@@ -39,6 +39,7 @@ from quarterdeck.core.workcoord.worker import events as wv
 from quarterdeck.core.workcoord.worker.records import Attempt
 from quarterdeck.crew.observers import metering
 from quarterdeck.crew.observers.metering import CoordinatorMeter, Peers, WorkerMeter
+from quarterdeck.simulation.hosts import OFTEN, SELDOM
 from quarterdeck.telemetry.metrics import (
     CoordinatorMetrics,
     Counter,
@@ -50,12 +51,14 @@ from quarterdeck.telemetry.metrics import (
 )
 from tests.core.workcoord.harness import (
     ACCEPTING,
+    ALL_KINDS,
     FINAL,
+    LEAF,
     PASSING,
+    SCAN,
     START,
     Bridge,
     Mate,
-    epoch,
     info,
     leaf,
 )
@@ -78,8 +81,8 @@ class ClockOf:
 class Shore(Bridge):
     """A coordinator's machine with a meter on it."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *, max_failures: int = 4) -> None:
+        super().__init__(max_failures=max_failures)
         self.metrics = CoordinatorMetrics(CollectorRegistry())
         self.meter = CoordinatorMeter(self.metrics, self.machine, ClockOf(self))
         observe(self.machine, self.meter)
@@ -103,7 +106,7 @@ class Ship(Mate):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.metrics = WorkerMetrics(CollectorRegistry())
+        self.metrics = WorkerMetrics(CollectorRegistry(), ALL_KINDS)
         self.meter = WorkerMeter(self.metrics, self.machine, ClockOf(self))
         observe(self.machine, self.meter)
 
@@ -229,9 +232,9 @@ def test_every_assignment_is_measured_from_when_its_work_began_to_wait() -> None
 
 
 def test_an_assignment_is_measured_although_its_query_ends_in_the_same_step() -> None:
-    shore = Shore()
+    shore = Shore(max_failures=1)
     lost = shore.joins("w1", credit=2)
-    again, doomed = shore.submit(leaf("a", max_failures=2)), shore.submit(leaf("b", max_failures=1))
+    again, doomed = shore.submit(leaf("a")), shore.submit(leaf("b"))
     assert (shore.session_of(again), shore.session_of(doomed)) == (lost, lost)
     shore.accepts(doomed)
     shore.joins("w2", credit=2)
@@ -301,7 +304,8 @@ def test_a_work_that_waits_again_is_counted_by_the_reason(reason: ReassignmentRe
     shore = Shore()
     session = shore.joins()
     work = shore.submit(leaf())
-    shore.accepts(work)
+    if reason is not ReassignmentReason.RETURNED:
+        shore.accepts(work)
     if reason is ReassignmentReason.ARTIFACT_LOST:
         shore.ready(work)
     shore.says(session, ENDS[reason](work.current_id))
@@ -319,9 +323,9 @@ def test_a_breach_of_protocol_reassigns_what_the_worker_had_in_the_same_step() -
 
 
 def test_a_work_that_is_given_up_waits_for_nobody_and_is_not_reassigned() -> None:
-    shore = Shore()
+    shore = Shore(max_failures=3)
     shore.joins()
-    work = shore.submit(leaf(max_failures=3))
+    work = shore.submit(leaf())
     for _ in range(3):
         shore.accepts(work)
         shore.says(shore.session_of(work), WorkFailed(work.current_id, PASSING))
@@ -509,7 +513,7 @@ def test_a_work_waits_for_a_slot_and_runs_and_both_are_measured() -> None:
     ship = Ship(slots=1)
     session = ship.opens()
     first, second = ship.assigned(leaf("a"), session), ship.assigned(leaf("b"), session)
-    third = ship.assigned(leaf("c", kind=WorkKind.SEARCH), session)  # it has a place of its own
+    third = ship.assigned(leaf("c", kind=SCAN), session)  # it has a place of its own
     ship.advance(2.0)
     ship.succeeds(first)
     ship.advance(1.0)
@@ -517,9 +521,9 @@ def test_a_work_waits_for_a_slot_and_runs_and_both_are_measured() -> None:
     ship.fails(third)
     assert seen(ship.metrics.execution.task_wait) == (3, 2.0)
     assert ship.runtimes() == {
-        (WorkKind.LEAF, Outcome.SUCCEEDED): (1, 2.0),
-        (WorkKind.LEAF, Outcome.FAILED): (1, 1.0),
-        (WorkKind.SEARCH, Outcome.FAILED): (1, 3.0),
+        (LEAF, Outcome.SUCCEEDED): (1, 2.0),
+        (LEAF, Outcome.FAILED): (1, 1.0),
+        (SCAN, Outcome.FAILED): (1, 3.0),
     }
     assert ship.metrics.execution.cancel.count == 0
     ship.end_all()
@@ -536,7 +540,7 @@ def test_a_work_that_was_told_to_stop_is_canceled_however_it_ends(end: Any) -> N
     ship.advance(0.25)
     end(ship, work)
     assert seen(ship.metrics.execution.cancel) == (1, 0.25)
-    assert ship.runtimes() == {(WorkKind.LEAF, Outcome.CANCELED): (1, 1.25)}
+    assert ship.runtimes() == {(LEAF, Outcome.CANCELED): (1, 1.25)}
     assert ship.removed == ({RemovalReason.CANCELED: 1} if end is Mate.succeeds else {})
     ship.end_all()
 
@@ -549,7 +553,7 @@ def test_a_work_whose_session_is_lost_is_stopped_and_measured_as_canceled() -> N
     ship.advance(0.5)
     ship.stops(work)
     assert seen(ship.metrics.execution.cancel) == (1, 0.5)
-    assert ship.runtimes() == {(WorkKind.LEAF, Outcome.CANCELED): (1, 0.5)}
+    assert ship.runtimes() == {(LEAF, Outcome.CANCELED): (1, 0.5)}
     ship.end_all()
 
 
@@ -597,32 +601,6 @@ def test_the_loss_of_a_session_forgets_nothing_that_waits_for_another() -> None:
     ship.advance(2.0)
     ship.stops(runs)
     assert seen(ship.metrics.execution.task_wait) == (2, 2.0)
-    ship.end_all()
-
-
-def test_durable_work_that_waits_goes_on_waiting_without_a_session() -> None:
-    ship = Ship()
-    session = ship.opens(fence=1)
-    first, second = ship.assigned(epoch("a"), session), ship.assigned(epoch("b"), session)
-    ship.advance(1.0)
-    ship.loses(session)
-    ship.advance(1.0)
-    ship.succeeds(first)
-    assert seen(ship.metrics.execution.task_wait) == (2, 2.0)
-    ship.succeeds(second)
-    ship.step(wv.DrainRequested())
-    ship.end_all()
-
-
-def test_durable_work_that_waits_without_a_session_is_forgotten_in_a_drain() -> None:
-    ship = Ship()
-    session = ship.opens(fence=1)
-    first = ship.assigned(epoch("a"), session)
-    ship.assigned(epoch("b"), session)
-    ship.loses(session)
-    ship.step(wv.DrainRequested())
-    assert ship.waiting() == set()
-    ship.stops(first)
     ship.end_all()
 
 
@@ -704,17 +682,6 @@ def test_artifacts_go_with_a_drain_each_for_its_own_reason() -> None:
     ship.advance(11.0)
     assert ship.removed == {RemovalReason.ACKNOWLEDGED: 1, RemovalReason.CANCELED: 1}
     assert ship.disconnects == {DisconnectReason.GOODBYE: 1}
-    ship.end_all()
-
-
-def test_what_was_to_be_held_and_goes_when_the_time_for_draining_is_over_has_not_expired() -> None:
-    ship = Ship(slots=2, drain_max_s=10.0)
-    session = ship.opens(fence=1)
-    ship.assigned(leaf("keeps the drain waiting"), session)
-    ship.succeeds(ship.assigned(epoch("b"), session))
-    ship.step(wv.DrainRequested())
-    ship.advance(11.0)
-    assert ship.removed == {RemovalReason.CANCELED: 1}
     ship.end_all()
 
 
@@ -842,7 +809,7 @@ def test_whatever_happens_all_is_counted_once_and_nothing_is_remembered_when_all
         coordinators.append(Watched(machine, CoordinatorMeter(metrics, machine, LoopOrLaterClock()), metrics))
 
     def on_worker(machine: WorkerMachine) -> None:
-        metrics = WorkerMetrics(CollectorRegistry())
+        metrics = WorkerMetrics(CollectorRegistry(), (OFTEN, SELDOM))
         workers.append(Watched(machine, WorkerMeter(metrics, machine, LoopOrLaterClock()), metrics))
 
     with watched_processes(on_coordinator, on_worker):

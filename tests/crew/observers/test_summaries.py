@@ -10,7 +10,7 @@ from quarterdeck.core.workcoord.coordinator import events as cv
 from quarterdeck.core.workcoord.messages import WorkFailed, WorkReturned
 from quarterdeck.core.workcoord.worker import WorkerMachine
 from quarterdeck.crew.observers.summaries import KEPT, QuerySummary, Summaries
-from tests.core.workcoord.harness import FINAL, PASSING, Bridge, epoch, leaf
+from tests.core.workcoord.harness import FINAL, PASSING, Bridge, leaf
 from tests.crew.observed import AFTER_ALL_S, LoopOrLaterClock, held_by, observe, play_seeds, watched_processes
 
 
@@ -25,8 +25,8 @@ class ClockOf:
 class Shore(Bridge):
     """A coordinator's machine whose queries are remembered."""
 
-    def __init__(self, *, fence: int = 0) -> None:
-        super().__init__(fence=fence)
+    def __init__(self) -> None:
+        super().__init__()
         self.summaries = Summaries(ClockOf(self))
         observe(self.machine, self.summaries)
 
@@ -117,13 +117,6 @@ def test_a_work_that_was_refused_is_not_one_of_the_query() -> None:
     shore.seal()
     shore.step(cv.WorkSubmitted(leaf("b")))
     shore.step(cv.WorkSubmitted(leaf("c", "unknown")))
-    assert shore.document()["works"] == 1
-
-
-def test_a_work_that_was_restored_is_one_of_the_query() -> None:
-    shore = Shore(fence=1)
-    shore.open_query()
-    shore.step(cv.WorkRestored(epoch(), None, 3))
     assert shore.document()["works"] == 1
 
 

@@ -51,10 +51,10 @@ def test_what_somebody_set_by_hand_stays(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 _POOL = """
-from quarterdeck.cli import processes
+from quarterdeck.crew.process.launching import begin
 from quarterdeck.config import load_coordinator
 
-processes._begin(load_coordinator(None, {}), "coordinator")
+begin(load_coordinator(None, {}), "coordinator")
 import pyarrow
 print(pyarrow.default_memory_pool().backend_name)
 """

@@ -74,7 +74,7 @@ async def test_the_crew_is_shown_with_the_state_and_the_load_of_each_worker() ->
         "state": "accepting",
         "node": "",
         "tenant": "default",
-        "kinds": ["epoch", "fragment", "leaf", "search"],
+        "kinds": ["leaf", "scan"],
         "address": "",
         "slots": 1,
         "in_flight": 1,

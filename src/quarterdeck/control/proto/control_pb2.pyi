@@ -17,9 +17,8 @@ class Envelope(_message.Message):
     def __init__(self, session_id: _Optional[str] = ..., sequence: _Optional[int] = ..., messages: _Optional[_Iterable[_Union[Message, _Mapping]]] = ...) -> None: ...
 
 class Message(_message.Message):
-    __slots__ = ("register", "holdings", "worker_beat", "beat_echo", "disk_reported", "credit_changed", "work_accepted", "work_rejected", "work_progressed", "work_ready", "work_failed", "work_returned", "work_canceled", "artifact_lost", "deposed", "throttled", "registered", "refused", "coordinator_beat", "credit_confirmed", "assign_work", "cancel_work", "cancel_query", "artifact_ack", "drain_request", "recall_work", "goodbye")
+    __slots__ = ("register", "worker_beat", "beat_echo", "disk_reported", "credit_changed", "work_accepted", "work_rejected", "work_progressed", "work_ready", "work_failed", "work_returned", "work_canceled", "artifact_lost", "throttled", "registered", "refused", "coordinator_beat", "credit_confirmed", "assign_work", "cancel_work", "cancel_query", "artifact_ack", "drain_request", "recall_work", "goodbye")
     REGISTER_FIELD_NUMBER: _ClassVar[int]
-    HOLDINGS_FIELD_NUMBER: _ClassVar[int]
     WORKER_BEAT_FIELD_NUMBER: _ClassVar[int]
     BEAT_ECHO_FIELD_NUMBER: _ClassVar[int]
     DISK_REPORTED_FIELD_NUMBER: _ClassVar[int]
@@ -32,7 +31,6 @@ class Message(_message.Message):
     WORK_RETURNED_FIELD_NUMBER: _ClassVar[int]
     WORK_CANCELED_FIELD_NUMBER: _ClassVar[int]
     ARTIFACT_LOST_FIELD_NUMBER: _ClassVar[int]
-    DEPOSED_FIELD_NUMBER: _ClassVar[int]
     THROTTLED_FIELD_NUMBER: _ClassVar[int]
     REGISTERED_FIELD_NUMBER: _ClassVar[int]
     REFUSED_FIELD_NUMBER: _ClassVar[int]
@@ -46,7 +44,6 @@ class Message(_message.Message):
     RECALL_WORK_FIELD_NUMBER: _ClassVar[int]
     GOODBYE_FIELD_NUMBER: _ClassVar[int]
     register: Register
-    holdings: Holdings
     worker_beat: WorkerStatus
     beat_echo: float
     disk_reported: DiskUse
@@ -59,7 +56,6 @@ class Message(_message.Message):
     work_returned: Attempt
     work_canceled: Attempt
     artifact_lost: ArtifactLost
-    deposed: int
     throttled: float
     registered: Registered
     refused: str
@@ -72,7 +68,7 @@ class Message(_message.Message):
     drain_request: DrainRequest
     recall_work: Attempt
     goodbye: str
-    def __init__(self, register: _Optional[_Union[Register, _Mapping]] = ..., holdings: _Optional[_Union[Holdings, _Mapping]] = ..., worker_beat: _Optional[_Union[WorkerStatus, _Mapping]] = ..., beat_echo: _Optional[float] = ..., disk_reported: _Optional[_Union[DiskUse, _Mapping]] = ..., credit_changed: _Optional[int] = ..., work_accepted: _Optional[_Union[Attempt, _Mapping]] = ..., work_rejected: _Optional[_Union[WorkRejected, _Mapping]] = ..., work_progressed: _Optional[_Union[WorkProgressed, _Mapping]] = ..., work_ready: _Optional[_Union[WorkReady, _Mapping]] = ..., work_failed: _Optional[_Union[WorkFailed, _Mapping]] = ..., work_returned: _Optional[_Union[Attempt, _Mapping]] = ..., work_canceled: _Optional[_Union[Attempt, _Mapping]] = ..., artifact_lost: _Optional[_Union[ArtifactLost, _Mapping]] = ..., deposed: _Optional[int] = ..., throttled: _Optional[float] = ..., registered: _Optional[_Union[Registered, _Mapping]] = ..., refused: _Optional[str] = ..., coordinator_beat: _Optional[float] = ..., credit_confirmed: _Optional[int] = ..., assign_work: _Optional[_Union[AssignWork, _Mapping]] = ..., cancel_work: _Optional[_Union[Attempt, _Mapping]] = ..., cancel_query: _Optional[str] = ..., artifact_ack: _Optional[_Union[Attempt, _Mapping]] = ..., drain_request: _Optional[_Union[DrainRequest, _Mapping]] = ..., recall_work: _Optional[_Union[Attempt, _Mapping]] = ..., goodbye: _Optional[str] = ...) -> None: ...
+    def __init__(self, register: _Optional[_Union[Register, _Mapping]] = ..., worker_beat: _Optional[_Union[WorkerStatus, _Mapping]] = ..., beat_echo: _Optional[float] = ..., disk_reported: _Optional[_Union[DiskUse, _Mapping]] = ..., credit_changed: _Optional[int] = ..., work_accepted: _Optional[_Union[Attempt, _Mapping]] = ..., work_rejected: _Optional[_Union[WorkRejected, _Mapping]] = ..., work_progressed: _Optional[_Union[WorkProgressed, _Mapping]] = ..., work_ready: _Optional[_Union[WorkReady, _Mapping]] = ..., work_failed: _Optional[_Union[WorkFailed, _Mapping]] = ..., work_returned: _Optional[_Union[Attempt, _Mapping]] = ..., work_canceled: _Optional[_Union[Attempt, _Mapping]] = ..., artifact_lost: _Optional[_Union[ArtifactLost, _Mapping]] = ..., throttled: _Optional[float] = ..., registered: _Optional[_Union[Registered, _Mapping]] = ..., refused: _Optional[str] = ..., coordinator_beat: _Optional[float] = ..., credit_confirmed: _Optional[int] = ..., assign_work: _Optional[_Union[AssignWork, _Mapping]] = ..., cancel_work: _Optional[_Union[Attempt, _Mapping]] = ..., cancel_query: _Optional[str] = ..., artifact_ack: _Optional[_Union[Attempt, _Mapping]] = ..., drain_request: _Optional[_Union[DrainRequest, _Mapping]] = ..., recall_work: _Optional[_Union[Attempt, _Mapping]] = ..., goodbye: _Optional[str] = ...) -> None: ...
 
 class Attempt(_message.Message):
     __slots__ = ("query_id", "leaf_id", "work_id", "number")
@@ -117,20 +113,6 @@ class Register(_message.Message):
     address: str
     status: WorkerStatus
     def __init__(self, worker_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., kinds: _Optional[_Iterable[str]] = ..., slots: _Optional[int] = ..., queue_places: _Optional[int] = ..., node: _Optional[str] = ..., tenant: _Optional[str] = ..., memory_bytes: _Optional[int] = ..., address: _Optional[str] = ..., status: _Optional[_Union[WorkerStatus, _Mapping]] = ...) -> None: ...
-
-class Holding(_message.Message):
-    __slots__ = ("attempt", "state")
-    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
-    STATE_FIELD_NUMBER: _ClassVar[int]
-    attempt: Attempt
-    state: str
-    def __init__(self, attempt: _Optional[_Union[Attempt, _Mapping]] = ..., state: _Optional[str] = ...) -> None: ...
-
-class Holdings(_message.Message):
-    __slots__ = ("held",)
-    HELD_FIELD_NUMBER: _ClassVar[int]
-    held: _containers.RepeatedCompositeFieldContainer[Holding]
-    def __init__(self, held: _Optional[_Iterable[_Union[Holding, _Mapping]]] = ...) -> None: ...
 
 class DiskUse(_message.Message):
     __slots__ = ("artifact_bytes", "cache_bytes", "free_bytes")
@@ -211,56 +193,32 @@ class Liveness(_message.Message):
     def __init__(self, interval_s: _Optional[float] = ..., warn_after_missed: _Optional[int] = ..., lost_after_missed: _Optional[int] = ...) -> None: ...
 
 class Registered(_message.Message):
-    __slots__ = ("session_id", "coordinator_id", "liveness", "fence")
+    __slots__ = ("session_id", "coordinator_id", "liveness")
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     COORDINATOR_ID_FIELD_NUMBER: _ClassVar[int]
     LIVENESS_FIELD_NUMBER: _ClassVar[int]
-    FENCE_FIELD_NUMBER: _ClassVar[int]
     session_id: str
     coordinator_id: str
     liveness: Liveness
-    fence: int
-    def __init__(self, session_id: _Optional[str] = ..., coordinator_id: _Optional[str] = ..., liveness: _Optional[_Union[Liveness, _Mapping]] = ..., fence: _Optional[int] = ...) -> None: ...
-
-class WorkPolicy(_message.Message):
-    __slots__ = ("binding", "max_failures", "pinned", "held", "resident", "lease_s")
-    BINDING_FIELD_NUMBER: _ClassVar[int]
-    MAX_FAILURES_FIELD_NUMBER: _ClassVar[int]
-    PINNED_FIELD_NUMBER: _ClassVar[int]
-    HELD_FIELD_NUMBER: _ClassVar[int]
-    RESIDENT_FIELD_NUMBER: _ClassVar[int]
-    LEASE_S_FIELD_NUMBER: _ClassVar[int]
-    binding: str
-    max_failures: int
-    pinned: bool
-    held: bool
-    resident: bool
-    lease_s: float
-    def __init__(self, binding: _Optional[str] = ..., max_failures: _Optional[int] = ..., pinned: _Optional[bool] = ..., held: _Optional[bool] = ..., resident: _Optional[bool] = ..., lease_s: _Optional[float] = ...) -> None: ...
+    def __init__(self, session_id: _Optional[str] = ..., coordinator_id: _Optional[str] = ..., liveness: _Optional[_Union[Liveness, _Mapping]] = ...) -> None: ...
 
 class AssignWork(_message.Message):
-    __slots__ = ("attempt", "kind", "policy", "payload", "affinity_key", "tenant", "placement", "pinned_to", "group", "is_light")
+    __slots__ = ("attempt", "kind", "payload", "affinity_key", "tenant", "placement", "is_light")
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
-    POLICY_FIELD_NUMBER: _ClassVar[int]
     PAYLOAD_FIELD_NUMBER: _ClassVar[int]
     AFFINITY_KEY_FIELD_NUMBER: _ClassVar[int]
     TENANT_FIELD_NUMBER: _ClassVar[int]
     PLACEMENT_FIELD_NUMBER: _ClassVar[int]
-    PINNED_TO_FIELD_NUMBER: _ClassVar[int]
-    GROUP_FIELD_NUMBER: _ClassVar[int]
     IS_LIGHT_FIELD_NUMBER: _ClassVar[int]
     attempt: Attempt
     kind: str
-    policy: WorkPolicy
     payload: bytes
     affinity_key: str
     tenant: str
     placement: str
-    pinned_to: str
-    group: str
     is_light: bool
-    def __init__(self, attempt: _Optional[_Union[Attempt, _Mapping]] = ..., kind: _Optional[str] = ..., policy: _Optional[_Union[WorkPolicy, _Mapping]] = ..., payload: _Optional[bytes] = ..., affinity_key: _Optional[str] = ..., tenant: _Optional[str] = ..., placement: _Optional[str] = ..., pinned_to: _Optional[str] = ..., group: _Optional[str] = ..., is_light: _Optional[bool] = ...) -> None: ...
+    def __init__(self, attempt: _Optional[_Union[Attempt, _Mapping]] = ..., kind: _Optional[str] = ..., payload: _Optional[bytes] = ..., affinity_key: _Optional[str] = ..., tenant: _Optional[str] = ..., placement: _Optional[str] = ..., is_light: _Optional[bool] = ...) -> None: ...
 
 class DrainRequest(_message.Message):
     __slots__ = ()

@@ -21,7 +21,7 @@ class Load:
     """`charged` is what counts against a limit.
 
     >>> load = Load()
-    >>> for kind in (WorkKind.LEAF, WorkKind.LEAF, WorkKind.SEARCH):
+    >>> for kind in (WorkKind("leaf"), WorkKind("leaf"), WorkKind("scan")):
     ...     load.add(kind)
     >>> load.total, load.charged
     (3, 2)

@@ -8,12 +8,11 @@ with that end. Messages of one session arrive in the order in which they were se
 from dataclasses import dataclass
 from enum import StrEnum
 
-from quarterdeck.core.ids import CoordinatorId, Fence, QueryId, SessionId
+from quarterdeck.core.ids import CoordinatorId, QueryId, SessionId
 from quarterdeck.core.workcoord.model import (
     Artifact,
     AttemptId,
     DiskUse,
-    Holding,
     LivenessPolicy,
     WorkerInfo,
     WorkError,
@@ -27,8 +26,6 @@ class RejectReason(StrEnum):
 
     NOT_ACCEPTING = "not_accepting"
     DRAINING = "draining"
-    FENCED = "fenced"
-    """A durable assignment from a coordinator that is no longer the leader."""
 
 
 # From the worker
@@ -40,14 +37,6 @@ class Register:
 
     worker: WorkerInfo
     status: WorkerStatus
-
-
-@dataclass(frozen=True, slots=True)
-class Holdings:
-    """The durable work a worker still has: its first words, once, in a session with a leader. They are not part of the
-    registration, because what is lost between that and its answer could not be told."""
-
-    held: tuple[Holding, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,17 +117,10 @@ class WorkCanceled:
 
 @dataclass(frozen=True, slots=True)
 class ArtifactLost:
-    """An unacknowledged result is gone: evicted, expired, or dropped from memory."""
+    """An unacknowledged result is gone: evicted or expired."""
 
     attempt: AttemptId
     reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Deposed:
-    """Another coordinator leads, with a higher fence: all durable work here is its now, and reports to it."""
-
-    fence: Fence
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +140,6 @@ class Registered:
     session_id: SessionId
     coordinator_id: CoordinatorId
     liveness: LivenessPolicy
-    fence: Fence = Fence(0)
-    """Above 0 when this coordinator leads and owns durable work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +196,7 @@ class RecallWork:
 
 @dataclass(frozen=True, slots=True)
 class ArtifactAck:
-    """The result is safe here. The worker may drop an artifact; a held one it now serves."""
+    """The result is safe here. The worker may drop its copy."""
 
     attempt: AttemptId
 
@@ -237,8 +217,7 @@ class Goodbye:
 
 
 WorkerMessage = (
-    Holdings
-    | WorkerBeat
+    WorkerBeat
     | BeatEcho
     | DiskReported
     | CreditChanged
@@ -250,7 +229,6 @@ WorkerMessage = (
     | WorkReturned
     | WorkCanceled
     | ArtifactLost
-    | Deposed
     | Throttled
     | Goodbye
 )

@@ -1,53 +1,29 @@
-"""The nouns both machines share: workers, works, policies, artifacts. Values only: nothing here changes or decides."""
+"""The nouns both machines share: workers, works, artifacts. Values only: nothing here changes or decides."""
 
+import re
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple, NewType
 
 from quarterdeck.core.ids import Incarnation, LeafId, QueryId, WorkerId, WorkId
 from quarterdeck.core.placement import PlacementStrategy
 
+WorkKind = NewType("WorkKind", str)
+"""What a worker can be asked to do. Each capability names its own kinds; nothing here asks which they are."""
 
-class WorkKind(StrEnum):
-    """What a worker can be asked to do. Jobs are not here: they are claimed in SQL and never pass through workcoord."""
-
-    LEAF = "leaf"
-    SEARCH = "search"
-    EPOCH = "epoch"
-    FRAGMENT = "fragment"
+_WORK_KIND: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 
 
-class Binding(StrEnum):
-    """What a work's life hangs on."""
+def work_kind(text: str) -> WorkKind:
+    """The kind of that name; a `ValueError` when no kind can have it.
 
-    SESSION = "session"
-    """The session that assigned it: session gone, work moves on, and the worker stops what it was doing for it."""
-    DURABLE = "durable"
-    """Nothing but its owner's word: it survives the session and is taken up again when the worker is back."""
-
-
-@dataclass(frozen=True, slots=True)
-class WorkPolicy:
-    """How a kind of work is treated. The machines read this and never ask for the kind."""
-
-    binding: Binding
-    max_failures: int
-    """How often a work may fail, or lose its worker, before its query fails. Higher rides out more trouble, and lets a
-    poisonous work take down more workers. Rejections and returns are nobody's failure and do not count."""
-    pinned: bool = False
-    """The work names its worker and waits for that one alone."""
-    held: bool = False
-    """The result stays in the worker and is served from there, until the work is canceled."""
-    resident: bool = False
-    """Runs beside the slots for as long as it lives, and takes credit only until it is accepted."""
-    lease_s: float | None = None
-    """How long an unreachable durable work waits for its worker before it is given to another. None waits for ever."""
-
-    def __post_init__(self) -> None:
-        if self.max_failures < 1:
-            raise ValueError(f"max_failures is {self.max_failures}, it must be at least 1")
-        if self.binding is Binding.SESSION and (self.held or self.pinned or self.resident or self.lease_s is not None):
-            raise ValueError("session-bound work cannot be held, pinned, resident or leased: its session is its life")
+    >>> work_kind("leaf")
+    'leaf'
+    """
+    if _WORK_KIND.fullmatch(text) is None:
+        raise ValueError(
+            f"{text[:40]!r} names no kind of work: at most 32 of a-z, 0-9, - and _ do, of which the first is a letter"
+        )
+    return WorkKind(text)
 
 
 class WorkKey(NamedTuple):
@@ -73,25 +49,17 @@ class AttemptId(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WorkSpec:
-    """What is to be done, and how to treat it. The payload is the capability's own and opaque here."""
+    """What is to be done. The payload is the capability's own and opaque here."""
 
     key: WorkKey
     kind: WorkKind
-    policy: WorkPolicy
     payload: bytes = b""
     affinity_key: str = ""
     """Works with one affinity key prefer one worker, whose cache then has what they read."""
     tenant: str = "default"
     placement: PlacementStrategy = PlacementStrategy.RENDEZVOUS
-    pinned_to: WorkerId | None = None
-    group: str | None = None
-    """No two works of a group are given to one worker: how replicas stay apart."""
     is_light: bool = False
     """It takes no time to speak of, as far as is known: it need not wait behind those that may take long."""
-
-    def __post_init__(self) -> None:
-        if self.policy.pinned != (self.pinned_to is not None):
-            raise ValueError(f"work {self.key.work_id}: a pinned work names its worker, and only a pinned one does")
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,18 +149,3 @@ class WorkError:
     retryable: bool = True
     culprit: bool = False
     """It ended the engine that ran it, which ran nothing else: no need to guess whose fault it was."""
-
-
-class HeldState(StrEnum):
-    """How far a worker got with a durable work that it still has."""
-
-    RUNNING = "running"
-    SERVING = "serving"
-
-
-@dataclass(frozen=True, slots=True)
-class Holding:
-    """A durable work that a worker has, told to a leader when a session with it begins."""
-
-    attempt: AttemptId
-    state: HeldState

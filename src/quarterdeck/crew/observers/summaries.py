@@ -85,7 +85,7 @@ class Summaries:
         match event:
             case ev.QueryOpened(query_id):
                 self._running[query_id] = QuerySummary(query_id, self._clock.now())
-            case ev.WorkSubmitted(spec) | ev.WorkRestored(spec):
+            case ev.WorkSubmitted(spec):
                 summary = self._running.get(spec.key.query_id)
                 if summary is not None and not any(isinstance(effect, ef.RefuseWork) for effect in effects):
                     summary.works += 1

@@ -154,7 +154,7 @@ class Demo:
             for name in WORKERS:
                 arguments = ("worker", "--join", str(coordinator.addresses["control"]), "--slots", "1")
                 token = f"token_file={self._token_file}"
-                settings = (f"worker_id={name}", "duckdb_threads=1", "kinds=search", token)
+                settings = (f"worker_id={name}", "duckdb_threads=1", "kinds=scan", token)
                 supervisor.start(name, self._folder / name, arguments, settings=settings, stop_limit_s=_STOP_S)
             supervisor.wait_up([supervisor.children[name] for name in WORKERS], give_up)
             self._check_stop()

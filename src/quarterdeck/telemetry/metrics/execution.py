@@ -1,15 +1,17 @@
 """Doing the work: what a worker spends its time on."""
 
+from collections.abc import Iterable
+
 from quarterdeck.core.workcoord.coordinator.effects import Outcome
 from quarterdeck.core.workcoord.model import WorkKind
 from quarterdeck.telemetry.metrics.buckets import STEP_S, TASK_S, TRANSFER_S
-from quarterdeck.telemetry.metrics.families import Audience, Families, label
+from quarterdeck.telemetry.metrics.families import Audience, Families, Label, label
 
 
 class ExecutionMetrics:
     """All of these are of one work: give them its exemplar. Executors run in threads and report through the loop."""
 
-    def __init__(self, families: Families) -> None:
+    def __init__(self, families: Families, kinds: Iterable[WorkKind]) -> None:
         self.task_wait = families.histogram(
             "task_wait_seconds",
             "From accepting a work until it has a slot. When it grows, slots are too few.",
@@ -23,7 +25,7 @@ class ExecutionMetrics:
             "One work in its slot, from start to end: download, query and artifact, by kind and by how it ended.",
             Audience.CAPACITY,
             TASK_S,
-            (label("kind", WorkKind), label("outcome", Outcome)),
+            (Label("kind", tuple(kinds)), label("outcome", Outcome)),
         )
         """Observed when a task has left its slot."""
 

@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from prometheus_client import Metric as Exposed
     from prometheus_client.samples import Exemplar as ExposedExemplar
 
-LabelT = TypeVar("LabelT", bound=StrEnum)
-LabelT_co = TypeVar("LabelT_co", bound=StrEnum, covariant=True)
-OtherT = TypeVar("OtherT", bound=StrEnum)
+LabelT = TypeVar("LabelT", bound=str)
+LabelT_co = TypeVar("LabelT_co", bound=str, covariant=True)
+OtherT = TypeVar("OtherT", bound=str)
+EnumT = TypeVar("EnumT", bound=StrEnum)
 
 _UNITS = ("seconds", "bytes")
 
@@ -60,7 +61,7 @@ class Label(Generic[LabelT_co]):
     as a version, or values that come and go, such as nodes."""
 
 
-def label(name: str, values: type[LabelT]) -> Label[LabelT]:
+def label(name: str, values: type[EnumT]) -> Label[EnumT]:
     """A label whose values are all those of an enumeration."""
     return Label(name, tuple(values))
 
@@ -77,7 +78,7 @@ class Description:
     type: MetricType
     meaning: str
     audience: Audience
-    labels: tuple[Label[StrEnum], ...] = ()
+    labels: tuple[Label[str], ...] = ()
 
     @property
     def family_name(self) -> str:
@@ -162,7 +163,7 @@ class Families:
         return self._figures_failed
 
     def describe(
-        self, name: str, of_type: MetricType, meaning: str, audience: Audience, labels: tuple[Label[StrEnum], ...] = ()
+        self, name: str, of_type: MetricType, meaning: str, audience: Audience, labels: tuple[Label[str], ...] = ()
     ) -> Description:
         """Declares a metric whose numbers somebody else has."""
         description = Description(f"{self.prefix}_{name}", of_type, meaning, audience, labels)
@@ -177,7 +178,7 @@ class Families:
     def counter_by(self, name: str, meaning: str, audience: Audience, by: Label[LabelT]) -> Mapping[LabelT, Counter]:
         counters = {value: Counter() for value in by.values}
         description = self.describe(name, MetricType.COUNTER, meaning, audience, (by,))
-        self._add(description, {(value.value,): counter for value, counter in counters.items()})
+        self._add(description, {(str(value),): counter for value, counter in counters.items()})
         return counters
 
     def histogram(self, name: str, meaning: str, audience: Audience, bounds: Sequence[float]) -> Histogram:
@@ -190,7 +191,7 @@ class Families:
     ) -> Mapping[LabelT, Histogram]:
         histograms = {value: Histogram(bounds) for value in by.values}
         description = self.describe(name, MetricType.HISTOGRAM, meaning, audience, (by,))
-        self._add(description, {(value.value,): histogram for value, histogram in histograms.items()})
+        self._add(description, {(str(value),): histogram for value, histogram in histograms.items()})
         return histograms
 
     def histogram_by_two(
@@ -204,7 +205,7 @@ class Families:
         first, second = labels
         histograms = {(one, other): Histogram(bounds) for one in first.values for other in second.values}
         description = self.describe(name, MetricType.HISTOGRAM, meaning, audience, labels)
-        self._add(description, {(one.value, other.value): found for (one, other), found in histograms.items()})
+        self._add(description, {(str(one), str(other)): found for (one, other), found in histograms.items()})
         return histograms
 
     def _add(self, description: Description, series: Mapping[tuple[str, ...], Counter | Histogram]) -> None:

@@ -36,7 +36,6 @@ class ReassignmentReason(StrEnum):
     FETCH_FAILED = "fetch_failed"
     ARTIFACT_LOST = "artifact_lost"
     WORKER_LOST = "worker_lost"
-    LEASE_ENDED = "lease_ended"
 
 
 REASSIGNMENTS: Final[Mapping[WorkTrigger, ReassignmentReason]] = MappingProxyType(
@@ -48,7 +47,6 @@ REASSIGNMENTS: Final[Mapping[WorkTrigger, ReassignmentReason]] = MappingProxyTyp
         WorkTrigger.FETCH_FAIL: ReassignmentReason.FETCH_FAILED,
         WorkTrigger.ARTIFACT_LOST: ReassignmentReason.ARTIFACT_LOST,
         WorkTrigger.LOSE: ReassignmentReason.WORKER_LOST,
-        WorkTrigger.LEASE_END: ReassignmentReason.LEASE_ENDED,
     }
 )
 """Every trigger that takes a work back to the start, and what it is called in metrics."""

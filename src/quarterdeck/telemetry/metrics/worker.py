@@ -1,9 +1,10 @@
 """The metrics of a worker."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from quarterdeck.core.workcoord.model import WorkKind
 from quarterdeck.telemetry.metrics.artifacts import ArtifactMetrics
 from quarterdeck.telemetry.metrics.control import ControlMetrics
 from quarterdeck.telemetry.metrics.execution import ExecutionMetrics
@@ -59,12 +60,13 @@ class WorkerFigures:
 class WorkerMetrics:
     """Made once for a process, on its registry. Each part is given to whoever knows when it happens."""
 
-    def __init__(self, registry: "CollectorRegistry") -> None:
+    def __init__(self, registry: "CollectorRegistry", kinds: Iterable[WorkKind]) -> None:
+        """`kinds` are those that this worker takes."""
         register_process(registry, "worker")
         self.families = Families(registry, "quarterdeck_worker")
         """What there is, for the reference."""
         self.control = ControlMetrics(self.families)
-        self.execution = ExecutionMetrics(self.families)
+        self.execution = ExecutionMetrics(self.families, kinds)
         self.artifacts = ArtifactMetrics(self.families)
         self._readings = Readings[WorkerFigures](self.families)
         _declare_control(self._readings)

@@ -84,7 +84,7 @@ def _may_have_run(session: Session) -> frozenset[Attempt]:
     places = Load()
     running: list[Attempt] = []
     for attempt in session.attempts.values():
-        if attempt.work.state is WorkState.ACCEPTED and not attempt.work.spec.policy.resident:
+        if attempt.work.state is WorkState.ACCEPTED:
             places.add(attempt.work.spec.kind)
             running.append(attempt)
     for attempt in session.attempts.values():
@@ -92,7 +92,7 @@ def _may_have_run(session: Session) -> frozenset[Attempt]:
         if attempt.work.state is WorkState.ASSIGNED and places.has_room(kind, session.worker.slots):
             places.add(kind)
             running.append(attempt)
-    return frozenset(attempt for attempt in running if not attempt.work.durable)
+    return frozenset(running)
 
 
 class Losses:

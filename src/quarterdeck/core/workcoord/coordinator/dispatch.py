@@ -12,7 +12,7 @@ from quarterdeck.core.ids import WorkerId
 from quarterdeck.core.workcoord.coordinator.desk import Desk
 from quarterdeck.core.workcoord.coordinator.lane import Lane, LaneKey
 from quarterdeck.core.workcoord.coordinator.line import Line
-from quarterdeck.core.workcoord.coordinator.records import Query, Session, Work
+from quarterdeck.core.workcoord.coordinator.records import Attempt, Query, Session, Work
 from quarterdeck.core.workcoord.coordinator.timers import WaitTimer
 from quarterdeck.core.workcoord.messages import RecallWork
 from quarterdeck.core.workcoord.model import WorkSpec
@@ -41,7 +41,6 @@ class Dispatcher:
         self._counters = desk.counters
         self._spill_after_s = spill_after_s
         self._lanes: dict[LaneKey, Lane] = {}
-        self._hosts: dict[str, dict[WorkerId, int]] = {}
         self._has_suspects = False
         """Whether any lane may have suspects that wait."""
         self.pending = 0
@@ -103,29 +102,12 @@ class Dispatcher:
                 self.credit_changed(session)
             self._arm_spill(lane)
 
-    def host(self, work: Work, worker_id: WorkerId) -> None:
-        """A work of a group is on this worker from now on."""
-        if work.spec.group is not None:
-            hosts = self._hosts.setdefault(work.spec.group, {})
-            hosts[worker_id] = hosts.get(worker_id, 0) + 1
-
-    def unhost(self, work: Work, worker_id: WorkerId) -> None:
+    def unbound(self, attempt: Attempt) -> None:
         """An attempt at a work has ended, or is given up."""
-        group = work.spec.group
-        if not work.lane.members:
-            self._tidy(work.lane)
-        if group is None:
-            return
-        hosts = self._hosts[group]
-        hosts[worker_id] -= 1
-        if not hosts[worker_id]:
-            del hosts[worker_id]
-        if not hosts:
-            del self._hosts[group]
-        lane = self._lanes.get((work.spec.tenant, work.spec.kind))
-        if lane is not None:
-            lane.unblock()
-            self._continue_backlog(lane)
+        lane = attempt.work.lane
+        lane.waiting.pop(attempt, None)
+        if not lane.members:
+            self._tidy(lane)
 
     # Workers
 
@@ -222,7 +204,7 @@ class Dispatcher:
                 del lane.waiting[attempt]
                 continue
             other = self._vacant_for(work, session, promised)
-            if other is None or session is None:
+            if other is None:
                 continue
             promised[other.worker_id] += 1
             del lane.waiting[attempt]
@@ -274,15 +256,9 @@ class Dispatcher:
             line = lane.homes[home.worker_id]
             if work.choosy:
                 self._stand_in_line(work, line, lane.choosy)
-            elif work.spec.pinned_to is not None:
-                self._stand_in_line(work, line)
             else:
                 self._stand_in_line(work, line, lane.common)
                 self._arm_spill(lane)
-        elif work.spec.pinned_to is not None:
-            self._stand_in_line(work, lane.pinned.setdefault(work.spec.pinned_to, Line()))
-        elif lane.members:
-            self._stand_in_line(work, lane.blocked)
         else:
             self._stand_in_backlog(work)
 
@@ -328,10 +304,8 @@ class Dispatcher:
         return None
 
     def _suits(self, work: Work, session: Session) -> bool:
-        """Whether a worker may have it: none of its group is there, nor did it fail there, while there are others."""
+        """Whether a worker may have it: it did not fail there, while there are others."""
         worker_id = session.worker_id
-        if worker_id in self._hosts_of(work):
-            return False
         if worker_id not in work.avoid:
             return True
         members = work.lane.members
@@ -348,28 +322,20 @@ class Dispatcher:
 
     def _idle_for(self, work: Work) -> Session | None:
         """A worker with credit to spare that a choosy work may go to: it need not wait for its home."""
-        unsuitable = len(work.avoid) + len(self._hosts_of(work))
-        idle = islice(work.lane.idle.values(), unsuitable + 1)
+        idle = islice(work.lane.idle.values(), len(work.avoid) + 1)
         return next((session for session in idle if self._suits(work, session)), None)
 
     def _home(self, work: Work) -> Session | None:
-        spec, members = work.spec, work.lane.members
-        if spec.pinned_to is not None:
-            return members.get(spec.pinned_to)
+        spec = work.spec
         placement = work.lane.placement(spec.placement)
-        hosts = self._hosts_of(work)
         chosen = None
         if work.avoid:
-            chosen = placement.choose(spec.affinity_key, [*hosts, *work.avoid])
+            chosen = placement.choose(spec.affinity_key, work.avoid)
             if chosen is None:  # it failed everywhere: then at least not where it failed last
-                chosen = placement.choose(spec.affinity_key, [*hosts, work.avoid[-1]])
+                chosen = placement.choose(spec.affinity_key, work.avoid[-1:])
         if chosen is None:
-            chosen = placement.choose(spec.affinity_key, hosts)
-        return None if chosen is None else members[chosen]
-
-    def _hosts_of(self, work: Work) -> dict[WorkerId, int]:
-        group = work.spec.group
-        return self._hosts.get(group, {}) if group is not None else {}
+            chosen = placement.choose(spec.affinity_key)
+        return None if chosen is None else work.lane.members[chosen]
 
     def _stand_in_line(self, work: Work, *lines: Line) -> None:
         work.lines = lines

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from quarterdeck.core.ids import QueryId, SessionId, WorkerId
-from quarterdeck.core.workcoord.coordinator.tables import WorkState
 from quarterdeck.core.workcoord.messages import CoordinatorMessage, Refused, Registered
 from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError, WorkKey
 
@@ -99,16 +98,6 @@ class ReportRecall:
     attempt: AttemptId
 
 
-@dataclass(frozen=True, slots=True)
-class ReportDurable:
-    """Where a durable work stands, for its owner's catalog. It comes before the assignment it tells of is sent: a
-    leader that writes it down first never uses an attempt's number twice, nor forgets whom it gave a work to."""
-
-    attempt: AttemptId
-    state: WorkState
-    worker_id: WorkerId | None
-
-
 class Outcome(StrEnum):
     SUCCEEDED = "succeeded"
     FAILED = "failed"
@@ -143,7 +132,6 @@ Effect = (
     | DropResult
     | ReportProgress
     | ReportRecall
-    | ReportDurable
     | EndQuery
     | RefuseWork
 )

@@ -22,20 +22,6 @@ class WorkSubmitted:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkRestored:
-    """A new leader takes up durable work where an earlier one left it: on this worker, or pending.
-
-    All durable work is restored before the first session opens: what a worker holds and its owner does not know is
-    canceled there.
-    """
-
-    spec: WorkSpec
-    worker_id: WorkerId | None
-    number: int
-    """Of its latest attempt; the next one counts on from here."""
-
-
-@dataclass(frozen=True, slots=True)
 class QuerySealed:
     """No more works follow; the query ends with its last one."""
 
@@ -113,7 +99,6 @@ class TimePassed:
 Event = (
     QueryOpened
     | WorkSubmitted
-    | WorkRestored
     | QuerySealed
     | QueryCancelRequested
     | WorkCancelRequested

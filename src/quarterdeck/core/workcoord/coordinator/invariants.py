@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from quarterdeck.core.workcoord.coordinator.ledger import Ledger
-from quarterdeck.core.workcoord.coordinator.records import Attempt, Query, Session, Work
+from quarterdeck.core.workcoord.coordinator.records import Query, Session, Work
 from quarterdeck.core.workcoord.coordinator.roster import Roster
 from quarterdeck.core.workcoord.coordinator.tables import WORK_TABLE, WorkerState, WorkState
 from quarterdeck.core.workcoord.invariants import Claim
 
-_ON_A_WORKER = (WorkState.ASSIGNED, WorkState.ACCEPTED, WorkState.READY, WorkState.SERVING)
+_ON_A_WORKER = (WorkState.ASSIGNED, WorkState.ACCEPTED, WorkState.READY)
 
 
 def claims(ledger: Ledger, roster: Roster) -> Iterator[Claim]:
@@ -16,11 +16,10 @@ def claims(ledger: Ledger, roster: Roster) -> Iterator[Claim]:
     pending = sum(work.state is WorkState.PENDING for query in queries for work in query.works.values())
     said = ledger.dispatch.pending
     yield said == pending, "%s works are said to wait, %s do", (said, pending)
-    out_of_reach = list(ledger.unreachable())
     for query in queries:
         yield from _of_query(query)
         for work in query.works.values():
-            yield from _of_work(work, out_of_reach)
+            yield from _of_work(work)
     for session in roster.sessions():
         yield from _of_session(session)
     in_rotation = {s.session_id for s in roster.sessions() if s.state is WorkerState.ACCEPTING}
@@ -42,27 +41,23 @@ def _of_query(query: Query) -> Iterator[Claim]:
     yield len(query.live) == current, "query %s knows %s attempts, its works %s", (name, len(query.live), current)
 
 
-def _of_work(work: Work, out_of_reach: list[Attempt]) -> Iterator[Claim]:
+def _of_work(work: Work) -> Iterator[Claim]:
     attempt, state, key = work.current, work.state, work.key
-    session = attempt.session if attempt is not None else None
-    known = session is None or session.attempts.get(work.current_id) is attempt
+    known = attempt is None or attempt.session.attempts.get(work.current_id) is attempt
     fetched = work.current_id in work.query.fetches
-    unreachable = attempt in out_of_reach
     yield (
         (state is WorkState.PENDING) == bool(work.lines),
         "%s is %s and stands in %s lines",
         (key, state, len(work.lines)),
     )
-    yield (state in _ON_A_WORKER) == (session is not None), "%s is %s, on a session or not", (key, state)
+    yield (state in _ON_A_WORKER) == (attempt is not None), "%s is %s, on a session or not", (key, state)
     yield known, "%s is on a session that does not know it", (key,)
-    yield (state is WorkState.UNREACHABLE) == unreachable, "%s is %s, out of reach or not", (key, state)
     yield state is not WorkState.READY or fetched, "%s is ready and nobody fetches it", (key,)
 
 
 def _of_session(session: Session) -> Iterator[Claim]:
     name = session.session_id
-    counted = sum(a.takes_credit for a in session.attempts.values())
-    counted += sum(kind is not None for kind in session.closing.values())
+    counted = len(session.attempts) + len(session.closing)
     suspects = [a for a in session.attempts.values() if a.work.deaths]
     both = session.attempts.keys() & session.closing.keys()
     in_rotation = session.state is WorkerState.ACCEPTING

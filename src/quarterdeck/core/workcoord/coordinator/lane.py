@@ -27,7 +27,6 @@ class Lane:
         "_placements",
         "backlog",
         "backlog_timer",
-        "blocked",
         "choosy",
         "common",
         "homes",
@@ -38,7 +37,6 @@ class Lane:
         "kind",
         "members",
         "pending",
-        "pinned",
         "recall_timer",
         "spill_timer",
         "suspects",
@@ -70,10 +68,6 @@ class Lane:
         """Works that wait for a worker with no other suspect."""
         self.backlog: deque[Line] = deque()
         """Works to be placed as soon as there is a worker, and their query has nobody accused."""
-        self.blocked = Line()
-        """Works that no present worker may take, because others of their group are there."""
-        self.pinned: dict[WorkerId, Line] = {}
-        """Works that wait for one absent worker."""
         self.pending: dict[Query, int] = {}
         """How many works of each query wait here."""
         self._placements: dict[PlacementStrategy, Placement] = {}
@@ -93,10 +87,6 @@ class Lane:
         self.homes[worker_id] = Line()
         for placement in self._placements.values():
             placement.add(worker_id, session.free)
-        waiting = self.pinned.pop(worker_id, None)
-        if waiting is not None:
-            self.backlog.append(waiting)
-        self.unblock()
 
     def remove(self, session: Session) -> None:
         worker_id = session.worker_id
@@ -118,12 +108,6 @@ class Lane:
                 self.vacant[worker_id] = session
         for placement in self._placements.values():
             placement.set_free(worker_id, session.free)
-
-    def unblock(self) -> None:
-        """What was blocked may be placeable now."""
-        if self.blocked.head() is not None:
-            self.backlog.append(self.blocked)
-            self.blocked = Line()
 
     def next_in_backlog(self) -> Work | None:
         while self.backlog and not self.backlog[0]:

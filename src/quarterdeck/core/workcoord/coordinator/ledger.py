@@ -4,7 +4,7 @@ It keeps the work table. It does not know when a worker is alive or in rotation:
 gone, and the dispatcher decides who gets what.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 from quarterdeck.core.errors import ErrorCode
 from quarterdeck.core.ids import Incarnation, QueryId, WorkerId
@@ -19,46 +19,27 @@ from quarterdeck.core.workcoord.coordinator.effects import (
     FetchArtifact,
     Outcome,
     RefuseWork,
-    ReportDurable,
     ReportProgress,
     ReportRecall,
 )
 from quarterdeck.core.workcoord.coordinator.lane import LaneKey
 from quarterdeck.core.workcoord.coordinator.records import Attempt, Death, Loss, Query, Session, Work
 from quarterdeck.core.workcoord.coordinator.tables import WORK_TABLE, WorkState, WorkTrigger
-from quarterdeck.core.workcoord.coordinator.timers import LeaseTimer
 from quarterdeck.core.workcoord.messages import ArtifactAck, AssignWork, CancelQuery, CancelWork
-from quarterdeck.core.workcoord.model import (
-    Artifact,
-    AttemptId,
-    Binding,
-    HeldState,
-    Holding,
-    WorkError,
-    WorkKey,
-    WorkSpec,
-)
+from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError, WorkKey, WorkSpec
 from quarterdeck.core.workcoord.peer import PeerError
-
-_AVOIDED = 16
-"""Of so many workers on which a work failed it is remembered. A durable work may fail on many in its life."""
 
 
 class Ledger:
-    def __init__(self, desk: Desk, spill_after_s: float, *, owns_durable: bool) -> None:
+    def __init__(self, desk: Desk, spill_after_s: float, max_failures: int) -> None:
         self._desk = desk
-        self._owns_durable = owns_durable
+        self._max_failures = max_failures
         self._queries: dict[QueryId, Query] = {}
-        self._unreachable: dict[WorkerId, dict[AttemptId, Attempt]] = {}
         self._losses = Losses()
         self.dispatch = Dispatcher(self._assign, desk, spill_after_s)
 
     def queries(self) -> Iterator[Query]:
         return iter(self._queries.values())
-
-    def unreachable(self) -> Iterator[Attempt]:
-        for attempts in self._unreachable.values():
-            yield from attempts.values()
 
     def query(self, query_id: QueryId) -> Query | None:
         return self._queries.get(query_id)
@@ -74,18 +55,6 @@ class Ledger:
         work = self._enter(spec)
         if work is not None:
             self.dispatch.place(work)
-
-    def restore(self, spec: WorkSpec, worker_id: WorkerId | None, number: int) -> None:
-        if spec.policy.binding is not Binding.DURABLE:
-            raise ValueError(f"work {spec.key.work_id} was bound to a session; only durable work is restored")
-        work = self._enter(spec)
-        if work is None:
-            return
-        work.number = number
-        if worker_id is None:
-            self.dispatch.place(work)
-        else:
-            self._put_out_of_reach(self._bind(work, worker_id, None))
 
     def seal(self, query_id: QueryId) -> None:
         query = self._queries.get(query_id)
@@ -138,16 +107,9 @@ class Ledger:
             self._desk.counters["accepted"] += 1
             self._move(attempt.work, WorkTrigger.ACCEPT)
             attempt.work.lane.waiting.pop(attempt, None)
-            self._report(attempt.work, attempt)
-            if attempt.work.spec.policy.resident:
-                self._give_back_credit(attempt, session)
-                self.dispatch.credit_changed(session)
 
     def progressed(self, session: Session, attempt_id: AttemptId, fraction: float) -> None:
         if attempt_id in session.attempts:
-            work = session.attempts[attempt_id].work
-            if work.durable:
-                work.failures = 0  # it gets on, however often it had to start before
             self._desk.do(ReportProgress(attempt_id, fraction))
         elif attempt_id not in session.closing:
             raise PeerError(f"progress of {attempt_id}, which is not on this session")
@@ -158,9 +120,8 @@ class Ledger:
             return
         self._move(attempt.work, WorkTrigger.READY)
         self._acquit(attempt.work, session)
-        if attempt_id not in attempt.work.query.fetches:
-            attempt.work.query.fetches[attempt_id] = None
-            self._desk.do(FetchArtifact(attempt_id, attempt.worker_id, artifact))
+        attempt.work.query.fetches[attempt_id] = None
+        self._desk.do(FetchArtifact(attempt_id, attempt.worker_id, artifact))
 
     def rejected(self, session: Session, attempt_id: AttemptId) -> None:
         attempt = self._heard_end(session, attempt_id, WorkTrigger.REJECT)
@@ -184,7 +145,7 @@ class Ledger:
     def failed(self, session: Session, attempt_id: AttemptId, error: WorkError) -> None:
         attempt = self._heard_end(session, attempt_id, WorkTrigger.FAIL)
         if attempt is not None:
-            if error.culprit and not attempt.work.durable:
+            if error.culprit:
                 death = Death(session.worker_id, session.worker.incarnation, True, True, of_engine=True)
                 self._suspect(attempt.work, (*attempt.work.deaths, death))
                 error = quarantined(attempt.work, error) or error
@@ -218,11 +179,7 @@ class Ledger:
             self._desk.do(DropResult(attempt_id))
             return
         del query.fetches[attempt_id]
-        work = query.works[attempt_id.key]
-        if work.spec.policy.held:
-            self._serve(work, attempt_id)
-        else:
-            self._commit(work, attempt_id)
+        self._commit(query.works[attempt_id.key], attempt_id)
 
     def fetch_failed(self, attempt_id: AttemptId, error: WorkError) -> None:
         query = self._queries.get(attempt_id.key.query_id)
@@ -241,7 +198,7 @@ class Ledger:
     def session_lost(
         self, session: Session, reason: str, loss: Loss, is_here: Callable[[WorkerId, Incarnation], bool]
     ) -> None:
-        """The session is gone, and out of rotation already. Session-bound work moves, durable work waits.
+        """The session is gone, and out of rotation already. Its work moves to others.
 
         What may have been running pays for it with a failure, or is blamed; what only waited there pays nothing.
         """
@@ -253,14 +210,9 @@ class Ledger:
         session.closing.clear()
         session.load.clear()
         session.suspect = None
-        for attempt in attempts:
-            attempt.session = None
         lost = WorkError(ErrorCode.UNAVAILABLE, f"worker {session.worker_id} was lost: {reason}")
         for attempt in attempts:
             if attempt.work.query.ended:
-                continue
-            if attempt.work.durable:
-                self._put_out_of_reach(attempt)
                 continue
             attempt.work.losses += 1
             error = lost if suspects.has_to_pay(attempt) else None
@@ -273,53 +225,19 @@ class Ledger:
                 error = (None if others_die else quarantined(attempt.work, lost)) or lost
             self._retry(attempt, WorkTrigger.LOSE, error)
 
-    def worker_back(self, session: Session, holdings: Iterable[Holding]) -> None:
-        """A worker has registered with what it still holds; the rest of what it had is lost."""
-        for holding in holdings:
-            attempt = self._unreachable.get(session.worker_id, {}).get(holding.attempt)
-            if attempt is not None:
-                self._resume(attempt, session, holding.state)
-            elif self._owns_durable and holding.attempt not in session.attempts:
-                self._cancel_unknown(session, holding.attempt)
-        error = WorkError(ErrorCode.UNAVAILABLE, f"worker {session.worker_id} came back without it")
-        for attempt in list(self._unreachable.get(session.worker_id, {}).values()):
-            if not attempt.work.query.ended:
-                self._take_from_unreachable(attempt)
-                self._retry(attempt, WorkTrigger.LOSE, error)
-
-    def lease_ended(self, attempt_id: AttemptId) -> None:
-        query = self._queries[attempt_id.key.query_id]
-        attempt = query.live[attempt_id]
-        self._take_from_unreachable(attempt)
-        error = WorkError(ErrorCode.UNAVAILABLE, f"worker {attempt.worker_id} did not come back in time")
-        self._retry(attempt, WorkTrigger.LEASE_END, error)
-
-    def let_go(self, reason: str, outcome: Outcome) -> None:
-        """Durable work is no longer ours: another coordinator leads, or we leave. It goes on where it is."""
-        self._owns_durable = False
-        error = WorkError(ErrorCode.UNAVAILABLE, reason)
-        for query in [query for query in self._queries.values() if query.durable]:
-            self._end(query, outcome, error, canceling=False)
-
     # Inside: attempts
 
     def _enter(self, spec: WorkSpec) -> Work | None:
         query = self._queries.get(spec.key.query_id)
-        durable = spec.policy.binding is Binding.DURABLE
         if query is None:
             self._desk.do(RefuseWork(spec.key, "its query has ended"))
         elif query.sealed:
             self._desk.do(RefuseWork(spec.key, "its query was sealed"))
         elif spec.key in query.works or spec.key in query.finished:
             self._desk.do(RefuseWork(spec.key, "it was submitted before"))
-        elif durable and not self._owns_durable:
-            self._desk.do(RefuseWork(spec.key, "it is durable, and this coordinator does not lead"))
-        elif (query.works or query.finished) and query.durable != durable:
-            self._desk.do(RefuseWork(spec.key, "durable work and work of a session do not mix in one query"))
         else:
             work = query.works[spec.key] = Work(spec, query, self.dispatch.lane_for(spec))
             query.unfinished += 1
-            query.durable = durable
             return work
         return None
 
@@ -328,63 +246,43 @@ class Ledger:
         self.dispatch.withdraw(work)
         self._move(work, WorkTrigger.ASSIGN)
         work.number += 1
-        attempt = self._bind(work, session.worker_id, session)
-        session.attempts[attempt.attempt_id] = attempt
+        attempt = Attempt(work.current_id, work, session, self._desk.now)
+        work.current = work.query.live[attempt.attempt_id] = session.attempts[attempt.attempt_id] = attempt
         session.load.add(work.spec.kind)
         if work.deaths:
             session.suspect = attempt
-        if not work.durable:
-            work.lane.waiting[attempt] = None
-        self._report(work, attempt)
+        work.lane.waiting[attempt] = None
         self._desk.send(session, AssignWork(work.spec, work.number))
-
-    def _bind(self, work: Work, worker_id: WorkerId, session: Session | None) -> Attempt:
-        attempt = Attempt(work.current_id, work, worker_id, session, session is not None, self._desk.now)
-        work.current = attempt
-        work.query.live[attempt.attempt_id] = attempt
-        self.dispatch.host(work, worker_id)
-        return attempt
 
     def _unbind(self, attempt: Attempt) -> None:
         """The attempt is no longer its work's current one."""
         attempt.work.current = None
-        attempt.work.lane.waiting.pop(attempt, None)
         del attempt.work.query.live[attempt.attempt_id]
-        self.dispatch.unhost(attempt.work, attempt.worker_id)
+        self.dispatch.unbound(attempt)
 
     def _close(self, attempt: Attempt) -> None:
         """Gives up a current attempt: the worker is told, and its end is awaited."""
         self._unbind(attempt)
+        self._await_end(attempt)
+        self._desk.send(attempt.session, CancelWork(attempt.attempt_id))
+
+    def _await_end(self, attempt: Attempt) -> None:
+        self._take_off(attempt)
+        attempt.session.closing[attempt.attempt_id] = attempt.work.spec.kind
+
+    def _take_off(self, attempt: Attempt) -> None:
         session = attempt.session
-        if session is None:
-            self._take_from_unreachable(attempt)
-        else:
-            self._await_end(attempt, session)
-            self._desk.send(session, CancelWork(attempt.attempt_id))
-
-    def _await_end(self, attempt: Attempt, session: Session) -> None:
-        self._take_off(attempt, session)
-        session.closing[attempt.attempt_id] = attempt.work.spec.kind if attempt.takes_credit else None
-
-    def _take_off(self, attempt: Attempt, session: Session) -> None:
         del session.attempts[attempt.attempt_id]
         if session.suspect is attempt:
             session.suspect = None
 
-    def _forget_attempt(self, attempt: Attempt, session: Session) -> None:
+    def _forget_attempt(self, attempt: Attempt) -> None:
         """Its end was heard, or said by us: it keeps no credit and no record."""
-        self._give_back_credit(attempt, session)
-        self._take_off(attempt, session)
+        attempt.session.load.remove(attempt.work.spec.kind)
+        self._take_off(attempt)
 
     def _forget_closing(self, session: Session, attempt_id: AttemptId) -> None:
-        kind = session.closing.pop(attempt_id)
-        if kind is not None:
-            session.load.remove(kind)
-
-    def _give_back_credit(self, attempt: Attempt, session: Session) -> None:
-        if attempt.takes_credit:
-            attempt.takes_credit = False
-            session.load.remove(attempt.work.spec.kind)
+        session.load.remove(session.closing.pop(attempt_id))
 
     def _heard(self, session: Session, attempt_id: AttemptId, trigger: WorkTrigger) -> Attempt | None:
         """The attempt a message is about; None if we have given it up and the message no longer matters."""
@@ -403,7 +301,7 @@ class Ledger:
         if attempt is None:
             self._forget_closing(session, attempt_id)
         else:
-            self._forget_attempt(attempt, session)
+            self._forget_attempt(attempt)
         return attempt
 
     def _retry(self, attempt: Attempt, trigger: WorkTrigger, error: WorkError | None) -> None:
@@ -419,14 +317,13 @@ class Ledger:
         if error is not None:
             work.failures += 1
             others = (worker_id for worker_id in work.avoid if worker_id != attempt.worker_id)
-            work.avoid = (*others, attempt.worker_id)[-_AVOIDED:]
+            work.avoid = (*others, attempt.worker_id)
         if error is not None and not error.retryable:
             self._give_up(work, error)
-        elif error is not None and work.failures >= work.spec.policy.max_failures:
+        elif error is not None and work.failures >= self._max_failures:
             message = f"work {work.key.work_id} failed {work.failures} times, the last time: {error.message}"
             self._give_up(work, WorkError(ErrorCode.ATTEMPTS_EXHAUSTED, message))
         else:
-            self._report(work, None)
             self.dispatch.place(work)
 
     def _suspect(self, work: Work, deaths: tuple[Death, ...]) -> None:
@@ -456,17 +353,11 @@ class Ledger:
 
     def _give_up(self, work: Work, error: WorkError) -> None:
         self._move(work, WorkTrigger.GIVE_UP)
-        self._report(work, None)
         self._end(work.query, Outcome.FAILED, error)
 
     def _move(self, work: Work, trigger: WorkTrigger) -> None:
         self._desk.moves[work.state, trigger] += 1
         work.state = WORK_TABLE.next(work.state, trigger)
-
-    def _report(self, work: Work, attempt: Attempt | None) -> None:
-        if work.durable:
-            worker_id = attempt.worker_id if attempt is not None else None
-            self._desk.do(ReportDurable(work.current_id, work.state, worker_id))
 
     # Inside: results
 
@@ -478,72 +369,23 @@ class Ledger:
         self._cancel_fetches(work)
         attempt = work.current
         if attempt is not None:
-            session = attempt.session
-            if attempt.attempt_id == attempt_id and session is not None:
+            if attempt.attempt_id == attempt_id:
                 self._unbind(attempt)
-                self._acknowledge(attempt, session)
-                self._forget_attempt(attempt, session)
-                self.dispatch.credit_changed(session)
+                self._acknowledge(attempt)
+                self._forget_attempt(attempt)
+                self.dispatch.credit_changed(attempt.session)
             else:
                 self._close(attempt)
-        self._report(work, None)
         self._finished(work)
 
-    def _serve(self, work: Work, attempt_id: AttemptId) -> None:
-        attempt, session = work.current, work.current.session if work.current is not None else None
-        if work.state is not WorkState.READY or attempt is None or session is None or attempt.attempt_id != attempt_id:
-            self._desk.do(DropResult(attempt_id))
-            return
-        self._move(work, WorkTrigger.SERVE)
-        work.failures = 0
-        # Its acknowledgement may have been lost with the session: then it was delivered before.
-        self._desk.do(DropResult(attempt_id) if work.served == attempt_id.number else DeliverResult(attempt_id))
-        work.served = attempt_id.number
-        self._acknowledge(attempt, session)
-        self._give_back_credit(attempt, session)
-        self._report(work, attempt)
-        self.dispatch.credit_changed(session)
-
-    def _acknowledge(self, attempt: Attempt, session: Session) -> None:
-        self._desk.send(session, ArtifactAck(attempt.attempt_id))
+    def _acknowledge(self, attempt: Attempt) -> None:
+        self._desk.send(attempt.session, ArtifactAck(attempt.attempt_id))
 
     def _cancel_fetches(self, work: Work) -> None:
         for number in range(1, work.number + 1):
             attempt_id = AttemptId(work.key, number)
             if work.query.fetches.pop(attempt_id, attempt_id) is None:
                 self._desk.do(CancelFetch(attempt_id))
-
-    # Inside: durable work
-
-    def _put_out_of_reach(self, attempt: Attempt) -> None:
-        self._move(attempt.work, WorkTrigger.DETACH)
-        attempt.takes_credit = False
-        self._unreachable.setdefault(attempt.worker_id, {})[attempt.attempt_id] = attempt
-        lease_s = attempt.work.spec.policy.lease_s
-        if lease_s is not None:
-            self._desk.deadlines.set(LeaseTimer(attempt.attempt_id), self._desk.now + lease_s)
-        self._report(attempt.work, attempt)
-
-    def _take_from_unreachable(self, attempt: Attempt) -> None:
-        self._desk.deadlines.cancel(LeaseTimer(attempt.attempt_id))
-        attempts = self._unreachable[attempt.worker_id]
-        del attempts[attempt.attempt_id]
-        if not attempts:
-            del self._unreachable[attempt.worker_id]
-
-    def _resume(self, attempt: Attempt, session: Session, state: HeldState) -> None:
-        self._take_from_unreachable(attempt)
-        serving = state is HeldState.SERVING
-        self._move(attempt.work, WorkTrigger.RESUME_SERVING if serving else WorkTrigger.RESUME)
-        attempt.session = session
-        session.attempts[attempt.attempt_id] = attempt
-        self._report(attempt.work, attempt)
-
-    def _cancel_unknown(self, session: Session, attempt_id: AttemptId) -> None:
-        """A worker holds what its owner gave up or gave to another; it is told to let go."""
-        self._desk.counters["holdings_canceled"] += 1
-        session.closing[attempt_id] = None
-        self._desk.send(session, CancelWork(attempt_id))
 
     # Inside: queries
 
@@ -554,38 +396,28 @@ class Ledger:
         del query.works[work.key]
         if query.accused is work:
             self._drop_charge(query)
-        if not work.durable:
-            query.finished.add(work.key)
+        query.finished.add(work.key)
         self._end_if_finished(query)
 
     def _end_if_finished(self, query: Query) -> None:
         if query.sealed and not query.unfinished and not query.ended:
             self._end(query, Outcome.SUCCEEDED, None)
 
-    def _end(self, query: Query, outcome: Outcome, error: WorkError | None, *, canceling: bool = True) -> None:
+    def _end(self, query: Query, outcome: Outcome, error: WorkError | None) -> None:
         query.ended = True
         del self._queries[query.query_id]
         self.dispatch.forget(query)
         sessions: dict[Session, None] = {}
         live, query.live = query.live, {}
         for attempt in live.values():
-            out_of_reach = attempt.work.state is WorkState.UNREACHABLE
             self._move(attempt.work, WorkTrigger.CANCEL)
             attempt.work.current = None
-            attempt.work.lane.waiting.pop(attempt, None)
-            self.dispatch.unhost(attempt.work, attempt.worker_id)
-            if out_of_reach:
-                self._take_from_unreachable(attempt)
-            elif attempt.session is not None:
+            self.dispatch.unbound(attempt)
+            if attempt.attempt_id in attempt.session.attempts:  # else its session is being lost just now
                 sessions[attempt.session] = None
-                if not canceling:
-                    self._give_back_credit(attempt, attempt.session)
-                self._await_end(attempt, attempt.session)
+                self._await_end(attempt)
         for session in sessions:
-            if canceling:
-                self._desk.send(session, CancelQuery(query.query_id))
-            else:
-                self.dispatch.credit_changed(session)
+            self._desk.send(session, CancelQuery(query.query_id))
         for attempt_id in query.fetches:
             self._desk.do(CancelFetch(attempt_id))
         query.fetches.clear()

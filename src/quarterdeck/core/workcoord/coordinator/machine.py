@@ -15,17 +15,16 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import assert_never
 
-from quarterdeck.core.ids import CoordinatorId, Fence, SessionId
+from quarterdeck.core.ids import CoordinatorId, SessionId
 from quarterdeck.core.workcoord.coordinator import events as ev
 from quarterdeck.core.workcoord.coordinator.desk import Desk
-from quarterdeck.core.workcoord.coordinator.effects import CloseReason, Effect, Outcome
+from quarterdeck.core.workcoord.coordinator.effects import CloseReason, Effect
 from quarterdeck.core.workcoord.coordinator.invariants import claims
 from quarterdeck.core.workcoord.coordinator.ledger import Ledger
 from quarterdeck.core.workcoord.coordinator.records import Loss, Session
 from quarterdeck.core.workcoord.coordinator.roster import Roster
 from quarterdeck.core.workcoord.coordinator.timers import (
     BacklogTimer,
-    LeaseTimer,
     RecallTimer,
     SessionTimer,
     SpillTimer,
@@ -37,11 +36,9 @@ from quarterdeck.core.workcoord.messages import (
     ArtifactLost,
     BeatEcho,
     CreditChanged,
-    Deposed,
     DiskReported,
     DrainRequest,
     Goodbye,
-    Holdings,
     Registered,
     Throttled,
     WorkAccepted,
@@ -67,8 +64,13 @@ class CoordinatorConfig:
     spill_after_s: float = 0.1
     """How long a work waits for the worker whose cache is warm, or on it for what runs there, while another is idle.
     Longer reads less data twice; shorter lets idle workers help sooner."""
-    fence: Fence = Fence(0)
-    """Above 0 for a leader, which owns all durable work; rises with every leader."""
+    max_failures: int = 4
+    """How often a work may fail, or lose its worker, before its query fails. Higher rides out more trouble, and lets a
+    poisonous work take down more workers. Rejections and returns are nobody's failure and do not count."""
+
+    def __post_init__(self) -> None:
+        if self.max_failures < 1:
+            raise ValueError(f"max_failures is {self.max_failures}, it must be at least 1")
 
 
 class CoordinatorMachine:
@@ -78,7 +80,7 @@ class CoordinatorMachine:
         self.config = config
         self._desk = Desk()
         self._shut_down: str | None = None
-        self.ledger = Ledger(self._desk, config.spill_after_s, owns_durable=config.fence > 0)
+        self.ledger = Ledger(self._desk, config.spill_after_s, config.max_failures)
         self.roster = Roster(self._desk, self.ledger, config.liveness)
 
     @property
@@ -133,12 +135,6 @@ class CoordinatorMachine:
                 session = self.roster.session(session_id)
                 if session is not None:
                     self.roster.lose(session, reason, Loss.CUT)
-            case ev.WorkRestored(spec, worker_id, number):
-                if len(self.roster):
-                    raise ValueError(
-                        "durable work is restored before the first session opens, else it would be canceled"
-                    )
-                self.ledger.restore(spec, worker_id, number)
             case ev.DrainRequested(worker_id):
                 session = self.roster.of_worker(worker_id)
                 if session is not None:
@@ -158,7 +154,7 @@ class CoordinatorMachine:
             self.roster.refuse(event.session_id, f"this coordinator is shutting down: {self._shut_down}")
             return
         config = self.config
-        welcome = Registered(event.session_id, config.coordinator_id, config.liveness, config.fence)
+        welcome = Registered(event.session_id, config.coordinator_id, config.liveness)
         self.roster.open(event.session_id, event.register, welcome)
 
     def _message_received(self, session_id: SessionId, message: WorkerMessage) -> None:
@@ -176,8 +172,6 @@ class CoordinatorMachine:
 
     def _take(self, session: Session, message: WorkerMessage) -> None:
         match message:
-            case Holdings(held):
-                self.roster.holdings(session, held)
             case WorkerBeat(status):
                 self.roster.beat(session, status)
             case BeatEcho(sent_at):
@@ -202,8 +196,6 @@ class CoordinatorMachine:
                 self.ledger.artifact_lost(session, attempt, reason)
             case CreditChanged(credit):
                 self.roster.credit(session, credit)
-            case Deposed():
-                self.roster.deposed(session)
             case Throttled(for_s):
                 self.roster.throttle(session, for_s)
             case Goodbye(reason):
@@ -220,8 +212,8 @@ class CoordinatorMachine:
         if self._desk.now - at > self.config.liveness.interval_s:
             self.counters["own_pauses"] += 1
             self.roster.own_pause()
-            if isinstance(timer, LeaseTimer | WaitTimer):
-                # Whoever they wait for may have come while we did not run, and stand in the queue of events.
+            if isinstance(timer, WaitTimer):
+                # Whoever it waits for may have come while we did not run, and stand in the queue of events.
                 self._desk.deadlines.set(timer, self._desk.now + self.config.liveness.lost_after_s)
                 return
         match timer:
@@ -237,19 +229,15 @@ class CoordinatorMachine:
                 self.ledger.dispatch.place_backlog(key)
             case WaitTimer(key, query_id):
                 self.ledger.wait_ended(key, query_id, self.roster.describe())
-            case LeaseTimer(attempt):
-                self.ledger.lease_ended(attempt)
             case _:
                 assert_never(timer)
 
     def _shutdown_requested(self, reason: str) -> None:
-        """Interactive queries are canceled, workers are told goodbye; durable work stays where it is."""
+        """Queries are canceled, workers are told goodbye."""
         self._shut_down = reason
         why = f"the coordinator is shutting down: {reason}"
         for query in list(self.ledger.queries()):
-            if not query.durable:
-                self.ledger.abandon_query(query.query_id, why)
-        self.ledger.let_go(why, Outcome.CANCELED)
+            self.ledger.abandon_query(query.query_id, why)
         for session in list(self.roster.sessions()):
             self._desk.send(session, Goodbye(reason))
             self.roster.break_off(session, CloseReason.GOODBYE, reason)

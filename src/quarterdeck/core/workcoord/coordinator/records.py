@@ -11,7 +11,6 @@ from quarterdeck.core.workcoord.liveness import PeerWatch
 from quarterdeck.core.workcoord.load import Load
 from quarterdeck.core.workcoord.model import (
     AttemptId,
-    Binding,
     DiskUse,
     WorkerInfo,
     WorkerStatus,
@@ -58,12 +57,11 @@ class Query:
     wait_limit_s: float | None
     sealed: bool = False
     ended: bool = False
-    durable: bool = False
     unfinished: int = 0
     works: dict[WorkKey, "Work"] = field(default_factory=dict[WorkKey, "Work"])
     """Those that have not ended."""
     finished: set[WorkKey] = field(default_factory=set[WorkKey])
-    """The names of session-bound works that have: none is done twice."""
+    """The names of those that have: none is done twice."""
     live: dict[AttemptId, "Attempt"] = field(default_factory=dict[AttemptId, "Attempt"])
     """The current attempts of its works, wherever they are."""
     fetches: dict[AttemptId, None] = field(default_factory=dict[AttemptId, None])
@@ -96,7 +94,6 @@ class Work:
     number: int = 0
     """The number of the latest attempt."""
     failures: int = 0
-    """Since it last got anywhere."""
     deaths: tuple[Death, ...] = ()
     """What died while it ran this: a work that has any is a suspect, and runs without another suspect beside it."""
     losses: int = 0
@@ -105,8 +102,6 @@ class Work:
     """How often it was taken back from a worker that had not begun it."""
     is_recalled: bool = False
     """It comes from a worker where it would have waited: not back there, if another can begin it now."""
-    served: int = 0
-    """The attempt whose held result was delivered; 0 for none."""
     current: "Attempt | None" = None
     avoid: tuple[WorkerId, ...] = ()
     """Where it failed, the last one last: not there again while there are others."""
@@ -127,25 +122,22 @@ class Work:
     @property
     def choosy(self) -> bool:
         """It may not go to just any worker, so it does not wait in the common line."""
-        return self.spec.pinned_to is None and (self.spec.group is not None or bool(self.avoid))
-
-    @property
-    def durable(self) -> bool:
-        return self.spec.policy.binding is Binding.DURABLE
+        return bool(self.avoid)
 
 
 @dataclass(slots=True, eq=False)
 class Attempt:
     attempt_id: AttemptId
     work: Work
-    worker_id: WorkerId
-    session: "Session | None"
-    """None while a durable attempt's worker is out of reach."""
-    takes_credit: bool
+    session: "Session"
     since: float
     """When it was assigned."""
     is_recalled: bool = False
     """The worker was asked to hand it back if it has not begun."""
+
+    @property
+    def worker_id(self) -> WorkerId:
+        return self.session.worker_id
 
 
 @dataclass(slots=True, eq=False)
@@ -155,20 +147,17 @@ class Session:
     watch: PeerWatch
     state: WorkerState = WorkerState.ABSENT
     status: WorkerStatus = field(default_factory=lambda: WorkerStatus(accepting_work=False))
-    took_stock: bool = False
-    """Whether the worker has told what durable work it holds."""
     credit: int = 0
     load: Load = field(default_factory=Load)
-    """The attempts on it that take credit."""
+    """The attempts on it, and those that are closing: they keep their credit until they have ended."""
     suspect: Attempt | None = None
     """The attempt on it whose work is a suspect; never two."""
     throttled_until: float = 0.0
     disk: DiskUse | None = None
     attempts: dict[AttemptId, Attempt] = field(default_factory=dict[AttemptId, Attempt])
     """The current attempts it has."""
-    closing: dict[AttemptId, WorkKind | None] = field(default_factory=dict[AttemptId, WorkKind | None])
-    """Attempts we have given up and whose end has not been heard; with the kind of those that keep their credit until
-    then."""
+    closing: dict[AttemptId, WorkKind] = field(default_factory=dict[AttemptId, WorkKind])
+    """Attempts we have given up and whose end has not been heard, with their kind."""
     lanes: "deque[Lane]" = field(default_factory=deque["Lane"])
     """The lanes it is in rotation for; none when it is not. Turned as they are served, so that each has its turn."""
 

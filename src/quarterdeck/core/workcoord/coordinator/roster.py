@@ -12,7 +12,6 @@ from quarterdeck.core.workcoord.coordinator.desk import Desk
 from quarterdeck.core.workcoord.coordinator.effects import (
     CloseReason,
     CloseSession,
-    Outcome,
     ReportRoundTrip,
     SendToWorker,
     WarnOfSilence,
@@ -30,7 +29,7 @@ from quarterdeck.core.workcoord.messages import (
     Registered,
     RejectReason,
 )
-from quarterdeck.core.workcoord.model import AttemptId, Holding, LivenessPolicy, WorkerStatus
+from quarterdeck.core.workcoord.model import AttemptId, LivenessPolicy, WorkerStatus
 from quarterdeck.core.workcoord.peer import PeerError
 
 _NOT_ACCEPTING = WorkerStatus(accepting_work=False)
@@ -125,12 +124,6 @@ class Roster:
             raise PeerError(f"the echo of a beat that was sent at {sent_at:g} s, and now it is {self._desk.now:g} s")
         self._desk.do(ReportRoundTrip(session.worker_id, self._desk.now - sent_at))
 
-    def holdings(self, session: Session, held: tuple[Holding, ...]) -> None:
-        if session.took_stock:
-            raise PeerError("it told its holdings twice")
-        session.took_stock = True
-        self._ledger.worker_back(session, held)
-
     def credit(self, session: Session, credit: int) -> None:
         if credit < 0:
             raise PeerError(f"a credit of {credit}")
@@ -148,16 +141,8 @@ class Roster:
 
     def reject(self, session: Session, attempt: AttemptId, reason: RejectReason) -> None:
         """A worker that rejects is out of rotation until it says that it accepts: no work goes to and fro."""
-        if reason is RejectReason.FENCED:
-            self.deposed(session)  # first: its work must not be given to another worker that does not know yet
-        else:
-            self._apply_status(session, _DRAINING if reason is RejectReason.DRAINING else _NOT_ACCEPTING)
+        self._apply_status(session, _DRAINING if reason is RejectReason.DRAINING else _NOT_ACCEPTING)
         self._ledger.rejected(session, attempt)
-
-    def deposed(self, session: Session) -> None:
-        """A worker obeys another leader: that one has our durable work now."""
-        self._desk.counters["depositions"] += 1
-        self._ledger.let_go(f"worker {session.worker_id} obeys another leader; ask that one", Outcome.FAILED)
 
     # Time
 

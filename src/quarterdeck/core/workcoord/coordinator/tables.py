@@ -13,8 +13,6 @@ class WorkState(StrEnum):
     ASSIGNED = "assigned"
     ACCEPTED = "accepted"
     READY = "ready"
-    SERVING = "serving"
-    UNREACHABLE = "unreachable"
     DONE = "done"
     CANCELED = "canceled"
     FAILED = "failed"
@@ -34,11 +32,6 @@ class WorkTrigger(StrEnum):
     ARTIFACT_LOST = "artifact lost"
     LOSE = "lose worker"
     COMMIT = "commit"
-    SERVE = "serve"
-    DETACH = "detach"
-    RESUME = "resume"
-    RESUME_SERVING = "resume serving"
-    LEASE_END = "lease end"
     CANCEL = "cancel"
     GIVE_UP = "give up"
 
@@ -59,7 +52,6 @@ WORK_TABLE = TransitionTable(
             (_W.ASSIGNED, _T.REJECT): _W.PENDING,
             (_W.ASSIGNED, _T.RETURN): _W.PENDING,
             (_W.ASSIGNED, _T.RECALL): _W.PENDING,
-            (_W.ACCEPTED, _T.RETURN): _W.PENDING,
             (_W.ACCEPTED, _T.FAIL): _W.PENDING,
             (_W.READY, _T.FETCH_FAIL): _W.PENDING,
             (_W.READY, _T.ARTIFACT_LOST): _W.PENDING,
@@ -70,26 +62,11 @@ WORK_TABLE = TransitionTable(
             (_W.PENDING, _T.COMMIT): _W.DONE,
             (_W.ASSIGNED, _T.COMMIT): _W.DONE,
             (_W.ACCEPTED, _T.COMMIT): _W.DONE,
-            (_W.UNREACHABLE, _T.COMMIT): _W.DONE,
-            # Durable work: held results are served, and a lost session is no end.
-            (_W.READY, _T.SERVE): _W.SERVING,
-            (_W.SERVING, _T.ARTIFACT_LOST): _W.PENDING,
-            (_W.ASSIGNED, _T.DETACH): _W.UNREACHABLE,
-            (_W.ACCEPTED, _T.DETACH): _W.UNREACHABLE,
-            (_W.READY, _T.DETACH): _W.UNREACHABLE,
-            (_W.SERVING, _T.DETACH): _W.UNREACHABLE,
-            (_W.PENDING, _T.DETACH): _W.UNREACHABLE,
-            (_W.UNREACHABLE, _T.RESUME): _W.ACCEPTED,
-            (_W.UNREACHABLE, _T.RESUME_SERVING): _W.SERVING,
-            (_W.UNREACHABLE, _T.LOSE): _W.PENDING,
-            (_W.UNREACHABLE, _T.LEASE_END): _W.PENDING,
             # The ends that are not success.
             (_W.PENDING, _T.CANCEL): _W.CANCELED,
             (_W.ASSIGNED, _T.CANCEL): _W.CANCELED,
             (_W.ACCEPTED, _T.CANCEL): _W.CANCELED,
             (_W.READY, _T.CANCEL): _W.CANCELED,
-            (_W.SERVING, _T.CANCEL): _W.CANCELED,
-            (_W.UNREACHABLE, _T.CANCEL): _W.CANCELED,
             (_W.PENDING, _T.GIVE_UP): _W.FAILED,
         }
     ),

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from quarterdeck.core.ids import QueryId, SessionId
-from quarterdeck.core.workcoord.model import AttemptId, WorkKind
+from quarterdeck.core.workcoord.model import WorkKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,4 @@ class WaitTimer:
     query_id: QueryId
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseTimer:
-    """An unreachable durable attempt has waited long enough for its worker."""
-
-    attempt: AttemptId
-
-
-Timer = SessionTimer | ThrottleTimer | SpillTimer | RecallTimer | BacklogTimer | WaitTimer | LeaseTimer
+Timer = SessionTimer | ThrottleTimer | SpillTimer | RecallTimer | BacklogTimer | WaitTimer

@@ -55,7 +55,7 @@ class ReleaseResult:
 
 @dataclass(frozen=True, slots=True)
 class DropResult:
-    """Delete the artifact, or unload what is held. No answer is expected."""
+    """Delete the artifact. No answer is expected."""
 
     attempt: AttemptId
 

@@ -57,7 +57,7 @@ class ExecutionStopped:
 
 @dataclass(frozen=True, slots=True)
 class ResultEvicted:
-    """Something else needed the room: this artifact, or held result, is going."""
+    """Something else needed the room: this artifact is going."""
 
     attempt: AttemptId
 

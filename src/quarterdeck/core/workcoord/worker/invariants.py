@@ -29,12 +29,12 @@ def claims(machine: "WorkerMachine") -> Iterator[Claim]:
     granted = sum(session.granted for session in sessions)
     yield granted <= room, "a credit of %s was given for a room of %s", (granted, room)
     for session in sessions:
-        counted = sum(attempt.takes_credit for attempt in session.attempts.values())
+        counted = len(session.attempts)
         name, said = session.session_id, session.outstanding
         yield said == counted, "session %s counts %s attempts, not %s", (name, said, counted)
     live = {session.session_id for session in sessions}
     for attempt in attempts:
-        gone = attempt.bound_to is not None and attempt.bound_to not in live
+        gone = attempt.bound_to not in live
         about = (attempt.attempt_id, attempt.state)
         yield not gone or attempt.state in _WITHOUT_SESSION, "%s is %s for a session that is gone", about
         yield attempt.state is not AttemptState.ENDED, "%s is %s and still here", about

@@ -3,7 +3,7 @@
 Rules it keeps, whatever peers do:
 
 - an attempt ends exactly once, and its session hears of that end while it lasts;
-- what is bound to a session stops when that session is gone, and the worker registers again only when it has stopped;
+- what it does for a session stops when that session is gone, and the worker registers again only when it has stopped;
 - it never runs more than it has slots for, and one for each further kind; its credit is never more than its room;
 - no kind waits for others alone: each has a place of its own;
 - a peer that breaks the protocol is counted and loses its session; nobody else is touched.
@@ -17,7 +17,7 @@ from math import ceil
 from typing import assert_never
 
 from quarterdeck.core.deadlines import Deadlines
-from quarterdeck.core.ids import Fence, SessionId
+from quarterdeck.core.ids import SessionId
 from quarterdeck.core.workcoord.invariants import insist
 from quarterdeck.core.workcoord.liveness import PeerWatch, Silence
 from quarterdeck.core.workcoord.messages import (
@@ -31,11 +31,9 @@ from quarterdeck.core.workcoord.messages import (
     CoordinatorMessage,
     CreditChanged,
     CreditConfirmed,
-    Deposed,
     DiskReported,
     DrainRequest,
     Goodbye,
-    Holdings,
     RecallWork,
     Register,
     Registered,
@@ -51,17 +49,7 @@ from quarterdeck.core.workcoord.messages import (
     WorkRejected,
     WorkReturned,
 )
-from quarterdeck.core.workcoord.model import (
-    Artifact,
-    AttemptId,
-    Binding,
-    DiskUse,
-    HeldState,
-    Holding,
-    WorkerInfo,
-    WorkError,
-    WorkerStatus,
-)
+from quarterdeck.core.workcoord.model import Artifact, AttemptId, DiskUse, WorkerInfo, WorkError, WorkerStatus
 from quarterdeck.core.workcoord.peer import PeerError
 from quarterdeck.core.workcoord.worker import events as ev
 from quarterdeck.core.workcoord.worker.credit import divide
@@ -84,8 +72,6 @@ from quarterdeck.core.workcoord.worker.timers import ArtifactTimer, DrainTimer, 
 
 _LINGER_GRAIN_S = 0.05
 """Results go together that nobody waits for: to wake up for each would cost more than to keep it a little longer."""
-_NOT_HELD = (AttemptState.STOPPING, AttemptState.LINGERING)
-"""A durable attempt in these states is over for its owner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +103,11 @@ class WorkerMachine:
         self._status = WorkerStatus(accepting_work=True)
         self._disk: DiskUse | None = None
         self._finished = False
-        self._fence = Fence(0)
         self._sessions: dict[SessionId, Session] = {}
         self._attempts: dict[AttemptId, Attempt] = {}
         self._places = Places(config.info.slots)
         self._clearing: dict[SessionId, int] = {}
-        """Sessions that are gone, and how many executions bound to them have not stopped yet."""
+        """Sessions that are gone, and how many of their executions have not stopped yet."""
 
     # What a driver calls
 
@@ -156,14 +141,6 @@ class WorkerMachine:
     def registration(self) -> Register:
         """The first words to any coordinator."""
         return Register(self.config.info, self._status)
-
-    def holdings(self) -> tuple[Holding, ...]:
-        """The durable work it has, for a leader."""
-        return tuple(
-            Holding(a.attempt_id, HeldState.SERVING if a.state is AttemptState.SERVING else HeldState.RUNNING)
-            for a in self._attempts.values()
-            if a.durable and a.state not in _NOT_HELD
-        )
 
     def next_deadline(self) -> float | None:
         """When to send `TimePassed`, one for each time named; None when only events matter."""
@@ -221,7 +198,6 @@ class WorkerMachine:
         session = Session(
             registered.session_id,
             registered.coordinator_id,
-            registered.fence,
             PeerWatch.begin(registered.liveness, self._now),
         )
         self._sessions[session.session_id] = session
@@ -231,7 +207,6 @@ class WorkerMachine:
             self._break_off(session, "drained")
             return
         self._deadlines.set(SessionTimer(session.session_id), session.watch.next_beat)
-        self._follow_leader(session)
         self._share_credit()
         # What changed between our registration and its answer was told to nobody.
         self._send(session, WorkerBeat(self._status))
@@ -282,7 +257,7 @@ class WorkerMachine:
         self._lose_session(session)
 
     def _lose_session(self, session: Session) -> None:
-        """Stops all that hangs on the session; what is durable goes on without anybody to report to."""
+        """Stops all that hangs on the session."""
         del self._sessions[session.session_id]
         self._deadlines.cancel(SessionTimer(session.session_id))
         self.counters["sessions_lost"] += 1
@@ -291,10 +266,8 @@ class WorkerMachine:
         session.attempts.clear()  # whoever is still going through them finds that they are no longer here
         for attempt in attempts:
             attempt.session = None
-            attempt.takes_credit = False
-            if not attempt.durable:
-                self._orphan(attempt)
-                self._clearing[session.session_id] += attempt.state is AttemptState.STOPPING
+            self._orphan(attempt)
+            self._clearing[session.session_id] += attempt.state is AttemptState.STOPPING
         self._clear_if_stopped(session.session_id)
         self._share_credit()
         self._start_next()
@@ -321,31 +294,6 @@ class WorkerMachine:
             del self._clearing[session_id]
             self._do(ClearSession(session_id))
 
-    def _follow_leader(self, session: Session) -> None:
-        """Durable work reports to whoever leads: the session with the highest fence seen."""
-        if 0 < session.fence < self._fence:
-            self._send(session, Deposed(self._fence))
-        if session.fence < self._fence or not session.fence:
-            return
-        self._fence = session.fence
-        for other in self._sessions.values():
-            if 0 < other.fence < self._fence:
-                self._send(other, Deposed(self._fence))
-        self._send(session, Holdings(self.holdings()))
-        for attempt in self._attempts.values():
-            if attempt.durable and attempt.state not in _NOT_HELD:
-                self._report_to(attempt, session)
-                attempt.told_begun = True
-                if attempt.state is AttemptState.READY and attempt.artifact is not None:
-                    self._tell(attempt, WorkReady(attempt.attempt_id, attempt.artifact))
-
-    def _report_to(self, attempt: Attempt, session: Session) -> None:
-        if attempt.session is not None:
-            self._give_back_credit(attempt)
-            del attempt.session.attempts[attempt.attempt_id]
-        attempt.session = session
-        session.attempts[attempt.attempt_id] = attempt
-
     # Work that coordinators give and take
 
     def _assigned(self, session: Session, message: AssignWork) -> None:
@@ -356,28 +304,15 @@ class WorkerMachine:
             raise PeerError(f"{spec.kind} work of tenant {spec.tenant!r} was assigned, which this worker does not take")
         if not session.load.has_room(spec.kind, max(session.grants)):
             raise PeerError(f"{attempt_id} was assigned beyond the credit of {max(session.grants)}")
-        reason = self._reason_to_reject(session, durable=spec.policy.binding is Binding.DURABLE)
-        if reason is not None:
+        if not self._status.accepting_work:
+            reason = RejectReason.DRAINING if self._status.draining else RejectReason.NOT_ACCEPTING
             self._send(session, WorkRejected(attempt_id, reason))
             return
-        durable = spec.policy.binding is Binding.DURABLE
-        attempt = Attempt(attempt_id, spec, session, None if durable else session.session_id)
+        attempt = Attempt(attempt_id, spec, session, session.session_id)
         self._attempts[attempt_id] = session.attempts[attempt_id] = attempt
         session.load.add(spec.kind)
-        if spec.policy.resident:
+        if self._places.enter(attempt):
             self._start(attempt)
-            self._give_back_credit(attempt)
-        elif self._places.enter(attempt):
-            self._start(attempt)
-
-    def _reason_to_reject(self, session: Session, *, durable: bool) -> RejectReason | None:
-        if self._status.draining:
-            return RejectReason.DRAINING
-        if not self._status.accepting_work:
-            return RejectReason.NOT_ACCEPTING
-        if durable and session.fence < self._fence:
-            return RejectReason.FENCED
-        return None
 
     def _acknowledged(self, session: Session, attempt_id: AttemptId) -> None:
         """The result is safe. If it was lost meanwhile, the coordinator is being told, and nothing is to be done."""
@@ -385,14 +320,11 @@ class WorkerMachine:
         if attempt is None:
             self.counters["late_acks"] += 1
             return
-        trigger = AttemptTrigger.KEEP if attempt.spec.policy.held else AttemptTrigger.ACK
-        if not ATTEMPT_TABLE.allows(attempt.state, trigger):
+        if not ATTEMPT_TABLE.allows(attempt.state, AttemptTrigger.ACK):
             raise PeerError(f"it acknowledged {attempt_id}, which is {attempt.state}")
-        self._move(attempt, trigger)
-        self._give_back_credit(attempt)
-        if attempt.state is AttemptState.LINGERING:
-            self._detach(attempt)
-            self._linger(attempt)
+        self._move(attempt, AttemptTrigger.ACK)
+        self._detach(attempt)
+        self._linger(attempt)
         self._share_credit()
         self._finish_drain_if_idle()
 
@@ -403,7 +335,7 @@ class WorkerMachine:
             self.counters["late_cancels"] += 1
             return
         was_running = attempt.state is AttemptState.RUNNING
-        had_result = attempt.state in (AttemptState.READY, AttemptState.SERVING)
+        had_result = attempt.state is AttemptState.READY
         self._move(attempt, AttemptTrigger.CANCEL)
         if attempt.state is AttemptState.ENDED:
             self._end(attempt, WorkCanceled(attempt_id), drop=had_result)
@@ -427,20 +359,16 @@ class WorkerMachine:
 
     def _start(self, attempt: Attempt) -> None:
         self._move(attempt, AttemptTrigger.START)
-        if not attempt.told_begun:
-            attempt.told_begun = True
-            self._tell(attempt, WorkAccepted(attempt.attempt_id))
+        self._tell(attempt, WorkAccepted(attempt.attempt_id))
         self._do(StartExecution(attempt.attempt_id, attempt.spec))
 
     def _execution_succeeded(self, attempt: Attempt, artifact: Artifact) -> None:
         if attempt.state is AttemptState.STOPPING:
             self._execution_ended(attempt, AttemptTrigger.SUCCEED, WorkCanceled(attempt.attempt_id), drop=True)
             return
-        self._free_slot(attempt)
+        self._places.give_back(attempt.spec.kind)
         self._move(attempt, AttemptTrigger.SUCCEED)
-        attempt.artifact = artifact
-        if not attempt.durable:
-            self._deadlines.set(ArtifactTimer(attempt.attempt_id), self._now + self.config.artifact_ttl_s)
+        self._deadlines.set(ArtifactTimer(attempt.attempt_id), self._now + self.config.artifact_ttl_s)
         self._tell(attempt, WorkReady(attempt.attempt_id, artifact))
         self._start_next()
 
@@ -453,18 +381,14 @@ class WorkerMachine:
     def _execution_ended(
         self, attempt: Attempt, trigger: AttemptTrigger, end: WorkerMessage, *, drop: bool = False
     ) -> None:
-        self._free_slot(attempt)
+        self._places.give_back(attempt.spec.kind)
         self._move(attempt, trigger)
         self._end(attempt, end, drop=drop)
         session_id = attempt.bound_to
-        if session_id is not None and session_id in self._clearing:
+        if session_id in self._clearing:
             self._clearing[session_id] -= 1
             self._clear_if_stopped(session_id)
         self._start_next()
-
-    def _free_slot(self, attempt: Attempt) -> None:
-        if attempt.in_slot:
-            self._places.give_back(attempt.spec.kind)
 
     def _lose_result(self, attempt: Attempt, reason: str) -> None:
         if ATTEMPT_TABLE.allows(attempt.state, AttemptTrigger.LOSE):
@@ -487,21 +411,17 @@ class WorkerMachine:
         """It has ended: what it left is dropped, and whoever gave it hears of it."""
         if drop:
             self._do(DropResult(attempt.attempt_id))
-        self._give_back_credit(attempt)
         self._tell(attempt, end)
         self._detach(attempt)
         self._share_credit()
         self._finish_drain_if_idle()
 
     def _detach(self, attempt: Attempt) -> None:
-        if attempt.session is not None:
-            del attempt.session.attempts[attempt.attempt_id]
+        session = attempt.session
+        if session is not None:
+            del session.attempts[attempt.attempt_id]
+            session.load.remove(attempt.spec.kind)
             attempt.session = None
-
-    def _give_back_credit(self, attempt: Attempt) -> None:
-        if attempt.takes_credit and attempt.session is not None:
-            attempt.session.load.remove(attempt.spec.kind)
-        attempt.takes_credit = False
 
     def _share_credit(self) -> None:
         info = self.config.info
@@ -535,7 +455,7 @@ class WorkerMachine:
         if self._finished or not self._status.draining or self._places.queued:
             return
         waiting = (AttemptState.RUNNING, AttemptState.STOPPING, AttemptState.READY)
-        if not any(a.state in waiting and not a.durable for a in self._attempts.values()):
+        if not any(attempt.state in waiting for attempt in self._attempts.values()):
             self._finish(clean=True)
 
     def _finish(self, *, clean: bool) -> None:
@@ -545,11 +465,7 @@ class WorkerMachine:
             self._send(session, Goodbye("drained" if clean else "the time for draining ran out"))
             self._break_off(session, "drained")
         for attempt in list(self._attempts.values()):
-            if attempt.state is AttemptState.RUNNING:  # durable: it would go on for ever
-                self._move(attempt, AttemptTrigger.CANCEL)
-                self._do(StopExecution(attempt.attempt_id))
-            else:
-                self._lose_result(attempt, "drained")
+            self._lose_result(attempt, "drained")
         self._do(FinishDrain(clean))
 
     # Time
@@ -598,6 +514,6 @@ class WorkerMachine:
             self._send(session, message)
 
     def _tell(self, attempt: Attempt, message: WorkerMessage) -> None:
-        """Tells the session the attempt reports to; one that has none is told of it when a leader asks."""
+        """Tells the session the attempt reports to, while there is one."""
         if attempt.session is not None:
             self._send(attempt.session, message)

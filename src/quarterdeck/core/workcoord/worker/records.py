@@ -3,10 +3,10 @@
 from collections import deque
 from dataclasses import dataclass, field
 
-from quarterdeck.core.ids import CoordinatorId, Fence, SessionId
+from quarterdeck.core.ids import CoordinatorId, SessionId
 from quarterdeck.core.workcoord.liveness import PeerWatch
 from quarterdeck.core.workcoord.load import Load
-from quarterdeck.core.workcoord.model import Artifact, AttemptId, Binding, WorkSpec
+from quarterdeck.core.workcoord.model import AttemptId, WorkSpec
 from quarterdeck.core.workcoord.worker.tables import AttemptState
 
 
@@ -14,12 +14,11 @@ from quarterdeck.core.workcoord.worker.tables import AttemptState
 class Session:
     session_id: SessionId
     coordinator_id: CoordinatorId
-    fence: Fence
     watch: PeerWatch
     grants: deque[int] = field(default_factory=lambda: deque([0]))
     """The credit the coordinator confirmed last, then those it has not confirmed yet, oldest first."""
     load: Load = field(default_factory=Load)
-    """The attempts that take credit."""
+    """The attempts it has: each takes credit until it has ended."""
     attempts: dict[AttemptId, "Attempt"] = field(default_factory=dict[AttemptId, "Attempt"])
 
     @property
@@ -42,19 +41,11 @@ class Attempt:
     attempt_id: AttemptId
     spec: WorkSpec
     session: Session | None
-    """Whom to report to. None when that session is gone, or a durable attempt has no leader to report to."""
-    bound_to: SessionId | None
-    """The session that assigned it, for session-bound work: that one is clear when this has ended."""
+    """Whom to report to. None when that session is gone, or the result was acknowledged."""
+    bound_to: SessionId
+    """The session that assigned it: that one is clear when this has ended."""
     state: AttemptState = AttemptState.QUEUED
-    takes_credit: bool = True
-    told_begun: bool = False
-    """Whether whoever it reports to knows that it has begun, or takes it for begun."""
-    artifact: Artifact | None = None
-
-    @property
-    def durable(self) -> bool:
-        return self.spec.policy.binding is Binding.DURABLE
 
     @property
     def in_slot(self) -> bool:
-        return self.state in (AttemptState.RUNNING, AttemptState.STOPPING) and not self.spec.policy.resident
+        return self.state in (AttemptState.RUNNING, AttemptState.STOPPING)

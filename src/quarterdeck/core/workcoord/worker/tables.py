@@ -12,7 +12,6 @@ class AttemptState(StrEnum):
     STOPPING = "stopping"
     """Told to stop; it keeps its slot until it has."""
     READY = "ready"
-    SERVING = "serving"
     LINGERING = "lingering"
     """Nobody waits for the artifact any more; it stays a little for a fetch that is under way."""
     ENDED = "ended"
@@ -27,7 +26,6 @@ class AttemptTrigger(StrEnum):
     RETURN = "return"
     RECALL = "recall"
     ACK = "ack"
-    KEEP = "keep"
     LOSE = "lose artifact"
     ORPHAN = "orphan"
     """The session it was bound to is gone."""
@@ -56,13 +54,10 @@ ATTEMPT_TABLE = TransitionTable(
             (_A.STOPPING, _T.CANCEL): _A.STOPPING,
             (_A.STOPPING, _T.ORPHAN): _A.STOPPING,
             (_A.READY, _T.ACK): _A.LINGERING,
-            (_A.READY, _T.KEEP): _A.SERVING,
             (_A.READY, _T.CANCEL): _A.ENDED,
             (_A.READY, _T.LOSE): _A.ENDED,
             (_A.READY, _T.ORPHAN): _A.LINGERING,
             (_A.LINGERING, _T.LOSE): _A.ENDED,
-            (_A.SERVING, _T.CANCEL): _A.ENDED,
-            (_A.SERVING, _T.LOSE): _A.ENDED,
         }
     ),
 )
