@@ -35,7 +35,7 @@ SAMPLES_SEED = 11
 """Of the samples that a crew and a Prometheus have both."""
 SPARE_PLACES = 128
 """More than a query gives out at once: a work that was lost finds credit elsewhere at once."""
-BOTH = "leaf,search"
+BOTH = "leaf,scan"
 SHARDS = 16
 WAVE = Samples("wave", series=2600, times=3000)
 """So many samples that a query of them has a work for each shard, and the homes of these are four on each of the four

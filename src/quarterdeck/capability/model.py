@@ -15,7 +15,6 @@ from quarterdeck.core.named import Named
 if TYPE_CHECKING:
     from quarterdeck.capability.coordinator import CoordinatorHost, CoordinatorPart
     from quarterdeck.capability.worker import WorkerHost, WorkerPart
-    from quarterdeck.config.sections import Section
     from quarterdeck.core.workcoord.model import WorkKind
     from quarterdeck.simulation.dramas import Drama
     from quarterdeck.stores.database.schema import Schema
@@ -36,8 +35,6 @@ class World:
 class Capability:
     name: str
     """Its name everywhere: of its package, its section of the settings, its tables."""
-    coordinator_section: Named["type[Section]"] | None = None
-    worker_section: Named["type[Section]"] | None = None
     schema: Named["Schema"] | None = None
     """The tables that a coordinator's database has for it."""
     metrics: Named["MetricsOf"] | None = None
