@@ -30,6 +30,7 @@ from quarterdeck.core.workcoord import messages as msg
 from quarterdeck.core.workcoord.coordinator import effects as coordinator_fx
 from quarterdeck.core.workcoord.coordinator import events as coordinator_ev
 from quarterdeck.core.workcoord.coordinator.machine import CoordinatorConfig, CoordinatorMachine
+from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.core.workcoord.model import (
     Artifact,
     AttemptId,
@@ -37,7 +38,6 @@ from quarterdeck.core.workcoord.model import (
     WorkerInfo,
     WorkerStatus,
     WorkKey,
-    WorkKind,
     WorkSpec,
 )
 from quarterdeck.core.workcoord.worker import effects as worker_fx

@@ -7,10 +7,12 @@ from typing import Any, Final, NoReturn
 
 import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 
-from quarterdeck.capability import Capability, WorkerHost, WorkerPart
+from quarterdeck.capability import Capability
+from quarterdeck.capability.worker import WorkerHost, WorkerPart
 from quarterdeck.config import WorkerSettings
 from quarterdeck.core.named import Named
-from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkKind
+from quarterdeck.core.workcoord.kinds import WorkKind
+from quarterdeck.core.workcoord.model import Artifact, AttemptId
 from quarterdeck.crew.artifacts.spool import ArtifactSpool
 from quarterdeck.crew.executors import Execution, KindExecutor
 from quarterdeck.crew.process.guard import Guard

@@ -25,6 +25,7 @@ from quarterdeck.control.link import Envelope, ProtocolError
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.ids import Incarnation, LeafId, QueryId, SessionId, WorkerId, WorkId
 from quarterdeck.core.workcoord import messages as m
+from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.core.workcoord.model import (
     Artifact,
     AttemptId,
@@ -33,7 +34,6 @@ from quarterdeck.core.workcoord.model import (
     WorkError,
     WorkerStatus,
     WorkKey,
-    WorkKind,
     WorkSpec,
 )
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact

@@ -16,6 +16,7 @@ from quarterdeck.control.proto import control_pb2 as pb
 from quarterdeck.core.ids import CoordinatorId, Incarnation, LeafId, QueryId, SessionId, WorkerId, WorkId
 from quarterdeck.core.placement import PlacementStrategy
 from quarterdeck.core.workcoord import messages as m
+from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.core.workcoord.model import (
     Artifact,
     AttemptId,
@@ -25,7 +26,6 @@ from quarterdeck.core.workcoord.model import (
     WorkError,
     WorkerStatus,
     WorkKey,
-    WorkKind,
     WorkSpec,
 )
 

@@ -12,6 +12,7 @@ from quarterdeck.control import conversation as conversation_module
 from quarterdeck.control.conversation import OUTBOX_LIMIT, STALL_S, Conversation
 from quarterdeck.control.link import Envelope, Message
 from quarterdeck.core.ids import LeafId, QueryId, SessionId, WorkId
+from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.core.workcoord.messages import (
     ArtifactAck,
     AssignWork,
@@ -21,7 +22,7 @@ from quarterdeck.core.workcoord.messages import (
     WorkerBeat,
     WorkFailed,
 )
-from quarterdeck.core.workcoord.model import WorkError, WorkKey, WorkKind, WorkSpec
+from quarterdeck.core.workcoord.model import WorkError, WorkKey, WorkSpec
 from tests.crew.played import ACCEPTING, PlayedLink, now_s, played, settle
 
 BEAT = WorkerBeat(ACCEPTING)

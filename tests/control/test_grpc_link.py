@@ -13,8 +13,9 @@ from quarterdeck.control.conversation import Conversation
 from quarterdeck.control.grpc_link import GrpcLink
 from quarterdeck.control.link import Envelope, Link, LinkClosedError, Message, ProtocolError
 from quarterdeck.core.ids import LeafId, QueryId, SessionId, WorkId
+from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.core.workcoord.messages import AssignWork, CoordinatorBeat
-from quarterdeck.core.workcoord.model import WorkKey, WorkKind, WorkSpec
+from quarterdeck.core.workcoord.model import WorkKey, WorkSpec
 from tests.control.harbour import (
     PATIENCE_S,
     Stopwatch,

@@ -9,6 +9,7 @@ from typing import Any, ParamSpec
 
 from quarterdeck.control.link import Envelope, LinkClosedError, Message
 from quarterdeck.core.ids import CoordinatorId, Incarnation, LeafId, QueryId, SessionId, WorkerId, WorkId
+from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.core.workcoord.messages import CreditChanged, Register, Registered, WorkerBeat
 from quarterdeck.core.workcoord.model import (
     Artifact,
@@ -17,7 +18,6 @@ from quarterdeck.core.workcoord.model import (
     WorkerInfo,
     WorkerStatus,
     WorkKey,
-    WorkKind,
     WorkSpec,
 )
 from quarterdeck.simulation.loop import SimulatedLoop

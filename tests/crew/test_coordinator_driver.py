@@ -12,6 +12,7 @@ from quarterdeck.core.errors import ErrorCode
 from quarterdeck.core.ids import CoordinatorId, QueryId, SessionId, WorkerId
 from quarterdeck.core.workcoord.coordinator import CoordinatorConfig, CoordinatorMachine
 from quarterdeck.core.workcoord.coordinator import effects as ef
+from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.core.workcoord.messages import (
     ArtifactAck,
     AssignWork,
@@ -29,7 +30,7 @@ from quarterdeck.core.workcoord.messages import (
     WorkProgressed,
     WorkReady,
 )
-from quarterdeck.core.workcoord.model import AttemptId, WorkError, WorkerStatus, WorkKind
+from quarterdeck.core.workcoord.model import AttemptId, WorkError, WorkerStatus
 from quarterdeck.crew.coordinator import CoordinatorDriver, QueryHandle
 from quarterdeck.crew.ports import FetchFailedError
 from tests.crew.played import (

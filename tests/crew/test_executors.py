@@ -12,14 +12,8 @@ import pytest
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.ids import LeafId, QueryId, WorkId
 from quarterdeck.core.workcoord.coordinator.effects import Outcome
-from quarterdeck.core.workcoord.model import (
-    Artifact,
-    AttemptId,
-    WorkError,
-    WorkKey,
-    WorkKind,
-    WorkSpec,
-)
+from quarterdeck.core.workcoord.kinds import WorkKind
+from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError, WorkKey, WorkSpec
 from quarterdeck.crew.executors import Execution, Executors, KindExecutor
 from quarterdeck.crew.ports import ExecutionFailedError, Executor
 from quarterdeck.stores.disk import DiskFullError

@@ -12,7 +12,8 @@ from quarterdeck.control.link import Envelope, LinkClosedError
 from quarterdeck.core.errors import ErrorCode
 from quarterdeck.core.ids import CoordinatorId, Incarnation, LeafId, QueryId, WorkerId, WorkId
 from quarterdeck.core.workcoord.coordinator import CoordinatorConfig, CoordinatorMachine
-from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkerInfo, WorkKey, WorkKind, WorkSpec
+from quarterdeck.core.workcoord.kinds import WorkKind
+from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkerInfo, WorkKey, WorkSpec
 from quarterdeck.core.workcoord.worker import WorkerConfig, WorkerMachine
 from quarterdeck.crew.coordinator import CoordinatorDriver, QueryHandle
 from quarterdeck.crew.worker import WorkerDriver

@@ -15,6 +15,7 @@ from quarterdeck.control.grpc_link import METHOD
 from quarterdeck.control.link import Envelope
 from quarterdeck.control.options import METADATA_IDENTITY, METADATA_PROTOCOL, METADATA_TOKEN, PROTOCOL
 from quarterdeck.core.ids import LeafId, QueryId, SessionId, WorkId
+from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.core.workcoord.messages import (
     ArtifactAck,
     AssignWork,
@@ -23,7 +24,7 @@ from quarterdeck.core.workcoord.messages import (
     WorkerBeat,
     WorkReady,
 )
-from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkerStatus, WorkKey, WorkKind, WorkSpec
+from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkerStatus, WorkKey, WorkSpec
 from tests.e2e.bystander import Bystander
 from tests.e2e.conftest import FOUR
 from tests.e2e.crew import Coordinator, Crew, Worker, until

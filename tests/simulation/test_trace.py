@@ -3,8 +3,9 @@
 from quarterdeck.core.ids import LeafId, QueryId, SessionId, WorkerId, WorkId
 from quarterdeck.core.workcoord.coordinator import effects as ef
 from quarterdeck.core.workcoord.coordinator import events as ev
+from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.core.workcoord.messages import AssignWork, CoordinatorBeat, WorkAccepted, WorkReady
-from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkKey, WorkKind, WorkSpec
+from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkKey, WorkSpec
 from quarterdeck.simulation.faults import Crash
 from quarterdeck.simulation.trace import Entry, Trace
 from tests.crew.played import registration

@@ -15,8 +15,8 @@ from quarterdeck import __version__
 from quarterdeck.core.errors import ErrorCode
 from quarterdeck.core.workcoord.coordinator.effects import CloseReason, Outcome
 from quarterdeck.core.workcoord.coordinator.tables import WORK_TABLE, WorkState
+from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.core.workcoord.messages import RejectReason
-from quarterdeck.core.workcoord.model import WorkKind
 from quarterdeck.metrics.metering import coordinator_readings
 from quarterdeck.metrics.metering import worker_readings as leaf_readings
 from quarterdeck.recruiter.metering import RecruiterMetrics

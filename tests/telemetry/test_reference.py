@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from quarterdeck.core.workcoord.model import WorkKind
+from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.metrics.metering import LakeMetrics, coordinator_readings
 from quarterdeck.metrics.metering import worker_readings as leaf_readings
 from quarterdeck.recruiter.metering import RecruiterMetrics

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from quarterdeck.capabilities import CAPABILITIES
-from quarterdeck.capability import Capability, Offers, WorkerHost
+from quarterdeck.capability import Capability, Offers
+from quarterdeck.capability.worker import WorkerHost
 from quarterdeck.config import WorkerSettings
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
-from quarterdeck.core.workcoord.model import WorkKind
+from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.crew.process.clocks import MonotonicClock
 from quarterdeck.crew.process.memory_budget import MemoryBudget
 from quarterdeck.metrics.model import LEAF

@@ -15,7 +15,7 @@ from quarterdeck.core.named import Named
 if TYPE_CHECKING:
     from quarterdeck.capability.coordinator import CoordinatorHost, CoordinatorPart
     from quarterdeck.capability.worker import WorkerHost, WorkerPart
-    from quarterdeck.core.workcoord.model import WorkKind
+    from quarterdeck.core.workcoord.kinds import WorkKind
     from quarterdeck.simulation.dramas import Drama
     from quarterdeck.stores.database.schema import Schema
     from quarterdeck.telemetry.contributions import MetricsOf

@@ -11,7 +11,8 @@ from fastapi import APIRouter
 from quarterdeck.capability.offers import Offers
 from quarterdeck.config import WorkerSettings
 from quarterdeck.core.workcoord.coordinator.effects import Outcome
-from quarterdeck.core.workcoord.model import AttemptId, WorkKind
+from quarterdeck.core.workcoord.kinds import WorkKind
+from quarterdeck.core.workcoord.model import AttemptId
 from quarterdeck.crew.executors import KindExecutor
 from quarterdeck.crew.ports import Clock
 from quarterdeck.crew.process.guard import Guard

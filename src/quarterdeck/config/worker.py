@@ -34,7 +34,7 @@ from quarterdeck.config.values import (
     computed,
     items,
 )
-from quarterdeck.core.workcoord.model import WorkKind, work_kind
+from quarterdeck.core.workcoord.kinds import WorkKind, work_kind
 
 Kinds = Annotated[
     tuple[Annotated[WorkKind, AfterValidator(work_kind)], ...],

@@ -18,6 +18,7 @@ from quarterdeck.control.proto import control_pb2 as pb
 from quarterdeck.core.ids import CoordinatorId, Incarnation, LeafId, QueryId, SessionId, WorkerId, WorkId
 from quarterdeck.core.placement import PlacementStrategy
 from quarterdeck.core.workcoord import messages as m
+from quarterdeck.core.workcoord.kinds import work_kind
 from quarterdeck.core.workcoord.model import (
     Artifact,
     AttemptId,
@@ -28,7 +29,6 @@ from quarterdeck.core.workcoord.model import (
     WorkerStatus,
     WorkKey,
     WorkSpec,
-    work_kind,
 )
 
 MAX_ENVELOPE_BYTES = 16 * 1024 * 1024

@@ -12,7 +12,8 @@ from typing import Final
 from prometheus_client import CollectorRegistry
 
 from quarterdeck import __version__
-from quarterdeck.capability import Capability, CoordinatorHost, CoordinatorPart, Offers
+from quarterdeck.capability import Capability, Offers
+from quarterdeck.capability.coordinator import CoordinatorHost, CoordinatorPart
 from quarterdeck.config import CoordinatorSettings
 from quarterdeck.control.discovery import join_address
 from quarterdeck.core.backoff import Backoff

@@ -17,8 +17,9 @@ from quarterdeck.core.workcoord.coordinator import CoordinatorMachine
 from quarterdeck.core.workcoord.coordinator import effects as ef
 from quarterdeck.core.workcoord.coordinator import events as ev
 from quarterdeck.core.workcoord.coordinator.tables import WorkerState
+from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.core.workcoord.messages import AssignWork, Register, WorkerMessage
-from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError, WorkKey, WorkKind, WorkSpec
+from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError, WorkKey, WorkSpec
 from quarterdeck.crew.driver import Observer, Stepper, Trouble, cancel_all, company, ignore_trouble
 from quarterdeck.crew.ports import Clock, Fetcher, FetchFailedError, Ids, ResultT
 from quarterdeck.telemetry.traces import span

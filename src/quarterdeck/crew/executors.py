@@ -19,7 +19,8 @@ from typing import Final, Protocol, TypeVar
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.tracebacks import with_empty_frames
 from quarterdeck.core.workcoord.coordinator.effects import Outcome
-from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError, WorkKind, WorkSpec
+from quarterdeck.core.workcoord.kinds import WorkKind
+from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError, WorkSpec
 from quarterdeck.crew.cancel import CancelToken
 from quarterdeck.crew.ports import ExecutionFailedError
 from quarterdeck.telemetry.traces import span

@@ -4,7 +4,7 @@ from typing import Final
 
 from quarterdeck.capability import Capability, Command
 from quarterdeck.core.named import Named
-from quarterdeck.core.workcoord.model import WorkKind
+from quarterdeck.core.workcoord.kinds import WorkKind
 
 _SIGNATURES: Final = "quarterdeck.metrics.commands.signatures"
 

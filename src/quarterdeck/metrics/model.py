@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from quarterdeck.core.workcoord.model import WorkKind
+from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.stores.objects import ObjectRef
 
 LEAF: Final = WorkKind("leaf")

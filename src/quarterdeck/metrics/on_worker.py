@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from quarterdeck.capability.worker import WorkerHost, WorkerPart
-from quarterdeck.core.workcoord.model import WorkKind
+from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.crew.executors import KindExecutor
 from quarterdeck.metrics.executor import LeafExecutor
 from quarterdeck.metrics.metering import LeafFigures, worker_readings

@@ -11,7 +11,7 @@ from typing import Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
-from quarterdeck.core.workcoord.model import WorkKind
+from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.engines.scan_file import PathColumn
 from quarterdeck.engines.sql_bounds import MAX_SQL_CHARACTERS, check_sql
 from quarterdeck.engines.sql_plan import PartChecks

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from quarterdeck.capability.worker import WorkerHost, WorkerPart
-from quarterdeck.core.workcoord.model import WorkKind
+from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.crew.executors import KindExecutor
 from quarterdeck.engines.contained_scan import ContainedScanner
 from quarterdeck.engines.limits import EngineLimits

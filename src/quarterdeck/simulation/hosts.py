@@ -14,7 +14,8 @@ from quarterdeck.core.ids import CoordinatorId, Incarnation, QueryId, SessionId,
 from quarterdeck.core.workcoord.coordinator import CoordinatorConfig, CoordinatorMachine
 from quarterdeck.core.workcoord.coordinator import effects as cef
 from quarterdeck.core.workcoord.coordinator import events as cev
-from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkerInfo, WorkError, WorkKey, WorkKind, WorkSpec
+from quarterdeck.core.workcoord.kinds import WorkKind
+from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkerInfo, WorkError, WorkKey, WorkSpec
 from quarterdeck.core.workcoord.worker import WorkerConfig, WorkerMachine
 from quarterdeck.core.workcoord.worker import effects as wef
 from quarterdeck.core.workcoord.worker import events as wev

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from quarterdeck.capability import Capability
 from quarterdeck.config import WorkerSettings
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
-from quarterdeck.core.workcoord.model import WorkKind
+from quarterdeck.core.workcoord.kinds import WorkKind
 
 
 def kinds_taken(settings: WorkerSettings, capabilities: Iterable[Capability]) -> Sequence[WorkKind]:

@@ -13,7 +13,8 @@ from typing import Final
 from prometheus_client import CollectorRegistry
 
 from quarterdeck import __version__
-from quarterdeck.capability import Capability, Offers, WorkerHost, WorkerPart
+from quarterdeck.capability import Capability, Offers
+from quarterdeck.capability.worker import WorkerHost, WorkerPart
 from quarterdeck.config import WorkerSettings
 from quarterdeck.control.discovery import join_address, split_address
 from quarterdeck.core.backoff import Backoff

@@ -14,6 +14,7 @@ from quarterdeck.core.workcoord.coordinator import effects as ce
 from quarterdeck.core.workcoord.coordinator import events as cv
 from quarterdeck.core.workcoord.coordinator.records import Session as CoordinatorSession
 from quarterdeck.core.workcoord.coordinator.records import Work
+from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.core.workcoord.messages import (
     ArtifactAck,
     AssignWork,
@@ -40,7 +41,6 @@ from quarterdeck.core.workcoord.model import (
     WorkError,
     WorkerStatus,
     WorkKey,
-    WorkKind,
     WorkSpec,
 )
 from quarterdeck.core.workcoord.worker import WorkerConfig, WorkerMachine

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.core.workcoord.load import Load
 from quarterdeck.core.workcoord.messages import CreditChanged
-from quarterdeck.core.workcoord.model import WorkKind
 from quarterdeck.core.workcoord.worker import effects as we
 from quarterdeck.core.workcoord.worker.tables import AttemptState
 from tests.core.workcoord.harness import ALL_KINDS, LEAF, SCAN, Bridge, Mate, leaf, of

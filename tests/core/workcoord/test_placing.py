@@ -10,13 +10,13 @@ from quarterdeck.core.workcoord.coordinator import effects as ce
 from quarterdeck.core.workcoord.coordinator import events as cv
 from quarterdeck.core.workcoord.coordinator.lane import Lane
 from quarterdeck.core.workcoord.coordinator.tables import WorkState
+from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.core.workcoord.messages import (
     CreditChanged,
     WorkAccepted,
     WorkCanceled,
     WorkerBeat,
 )
-from quarterdeck.core.workcoord.model import WorkKind
 from tests.core.workcoord.harness import (
     LEAF,
     PAUSED,

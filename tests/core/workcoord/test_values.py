@@ -9,12 +9,9 @@ from quarterdeck.core.ids import CoordinatorId
 from quarterdeck.core.workcoord.coordinator import CoordinatorConfig
 from quarterdeck.core.workcoord.coordinator.tables import WORK_TABLE, WORKER_TABLE, WorkState, WorkTrigger
 from quarterdeck.core.workcoord.invariants import InvariantError, insist
+from quarterdeck.core.workcoord.kinds import work_kind
 from quarterdeck.core.workcoord.liveness import PeerWatch, Silence
-from quarterdeck.core.workcoord.model import (
-    LivenessPolicy,
-    WorkerStatus,
-    work_kind,
-)
+from quarterdeck.core.workcoord.model import LivenessPolicy, WorkerStatus
 from quarterdeck.core.workcoord.table import IllegalTransitionError, TransitionTable
 from quarterdeck.core.workcoord.worker.tables import ATTEMPT_TABLE
 from tests.core.workcoord.harness import LEAF, Bridge, Mate, leaf

@@ -15,6 +15,7 @@ from quarterdeck.core.workcoord.coordinator import CoordinatorMachine
 from quarterdeck.core.workcoord.coordinator import events as cv
 from quarterdeck.core.workcoord.coordinator.effects import Outcome
 from quarterdeck.core.workcoord.coordinator.tables import WorkState, WorkTrigger
+from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.core.workcoord.messages import (
     ArtifactAck,
     ArtifactLost,
@@ -33,7 +34,7 @@ from quarterdeck.core.workcoord.messages import (
     WorkRejected,
     WorkReturned,
 )
-from quarterdeck.core.workcoord.model import AttemptId, WorkKind
+from quarterdeck.core.workcoord.model import AttemptId
 from quarterdeck.core.workcoord.worker import WorkerMachine
 from quarterdeck.core.workcoord.worker import events as wv
 from quarterdeck.core.workcoord.worker.records import Attempt

@@ -9,7 +9,7 @@ Both sides reckon with this, for credit and for slots. It has no meaning of its 
 
 from typing import Final, TypeVar
 
-from quarterdeck.core.workcoord.model import WorkKind
+from quarterdeck.core.workcoord.kinds import WorkKind
 
 T = TypeVar("T")
 

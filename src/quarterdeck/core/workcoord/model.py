@@ -1,29 +1,11 @@
 """The nouns both machines share: workers, works, artifacts. Values only: nothing here changes or decides."""
 
-import re
 from dataclasses import dataclass
-from typing import Final, NamedTuple, NewType
+from typing import NamedTuple
 
 from quarterdeck.core.ids import Incarnation, LeafId, QueryId, WorkerId, WorkId
 from quarterdeck.core.placement import PlacementStrategy
-
-WorkKind = NewType("WorkKind", str)
-"""What a worker can be asked to do. Each capability names its own kinds; nothing here asks which they are."""
-
-_WORK_KIND: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
-
-
-def work_kind(text: str) -> WorkKind:
-    """The kind of that name; a `ValueError` when no kind can have it.
-
-    >>> work_kind("leaf")
-    'leaf'
-    """
-    if _WORK_KIND.fullmatch(text) is None:
-        raise ValueError(
-            f"{text[:40]!r} names no kind of work: at most 32 of a-z, 0-9, - and _ do, of which the first is a letter"
-        )
-    return WorkKind(text)
+from quarterdeck.core.workcoord.kinds import WorkKind
 
 
 class WorkKey(NamedTuple):

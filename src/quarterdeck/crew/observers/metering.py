@@ -11,7 +11,8 @@ from quarterdeck.core.workcoord.coordinator import CoordinatorMachine
 from quarterdeck.core.workcoord.coordinator import effects as cef
 from quarterdeck.core.workcoord.coordinator import events as cev
 from quarterdeck.core.workcoord.coordinator.tables import WorkerState, WorkState, WorkTrigger
-from quarterdeck.core.workcoord.model import AttemptId, WorkKind
+from quarterdeck.core.workcoord.kinds import WorkKind
+from quarterdeck.core.workcoord.model import AttemptId
 from quarterdeck.core.workcoord.worker import WorkerMachine
 from quarterdeck.core.workcoord.worker import effects as wef
 from quarterdeck.core.workcoord.worker import events as wev

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from quarterdeck.core.workcoord.coordinator.effects import Outcome
-from quarterdeck.core.workcoord.model import WorkKind
+from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.telemetry.metrics.buckets import STEP_S, TASK_S, TRANSFER_S
 from quarterdeck.telemetry.metrics.families import Audience, Families, Label, label
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from quarterdeck.core.workcoord.model import WorkKind
+from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.telemetry.metrics.artifacts import ArtifactMetrics
 from quarterdeck.telemetry.metrics.control import ControlMetrics
 from quarterdeck.telemetry.metrics.execution import ExecutionMetrics

@@ -15,7 +15,7 @@ from quarterdeck.core.placement import Placement, PlacementStrategy, make_placem
 from quarterdeck.core.workcoord.coordinator.line import Line
 from quarterdeck.core.workcoord.coordinator.records import Attempt, Query, Session, Work
 from quarterdeck.core.workcoord.coordinator.timers import BacklogTimer, RecallTimer, SpillTimer
-from quarterdeck.core.workcoord.model import WorkKind
+from quarterdeck.core.workcoord.kinds import WorkKind
 
 LaneKey: TypeAlias = tuple[str, WorkKind]
 

@@ -7,17 +7,10 @@ from typing import TYPE_CHECKING
 
 from quarterdeck.core.ids import Incarnation, QueryId, SessionId, WorkerId
 from quarterdeck.core.workcoord.coordinator.tables import WorkerState, WorkState
+from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.core.workcoord.liveness import PeerWatch
 from quarterdeck.core.workcoord.load import Load
-from quarterdeck.core.workcoord.model import (
-    AttemptId,
-    DiskUse,
-    WorkerInfo,
-    WorkerStatus,
-    WorkKey,
-    WorkKind,
-    WorkSpec,
-)
+from quarterdeck.core.workcoord.model import AttemptId, DiskUse, WorkerInfo, WorkerStatus, WorkKey, WorkSpec
 
 if TYPE_CHECKING:
     from quarterdeck.core.workcoord.coordinator.lane import Lane

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from quarterdeck.core.ids import QueryId, SessionId
-from quarterdeck.core.workcoord.model import WorkKind
+from quarterdeck.core.workcoord.kinds import WorkKind
 
 
 @dataclass(frozen=True, slots=True)

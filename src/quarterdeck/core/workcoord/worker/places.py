@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from quarterdeck.core.ids import QueryId
+from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.core.workcoord.load import LightFirst, Load
-from quarterdeck.core.workcoord.model import AttemptId, WorkKind
+from quarterdeck.core.workcoord.model import AttemptId
 from quarterdeck.core.workcoord.worker.records import Attempt
 
 _Queries: TypeAlias = OrderedDict[QueryId, OrderedDict[AttemptId, Attempt]]
