@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from quarterdeck.command import app
-from quarterdeck.core.errors import ERROR_TABLE, ErrorCode
+from quarterdeck.core.errors import ERROR_TABLE, PARTIAL_EXIT_CODE, ErrorCode
 
 PAGE = Path(__file__).parents[2] / "docs/exit-codes.md"
 BAD_INPUT = ERROR_TABLE[ErrorCode.INVALID_ARGUMENT].exit_code
@@ -103,6 +103,13 @@ def test_a_terminal_without_utf_8_is_told_and_gets_no_traceback() -> None:
 def test_the_page_lists_the_exit_code_of_every_failure() -> None:
     listed = {int(code): name for code, name in re.findall(r"^\| (\d+) \| `(\w+)` \|", PAGE.read_text(), re.MULTILINE)}
     assert listed == {row.exit_code: code.value for code, row in ERROR_TABLE.items()}
+
+
+def test_a_partial_answer_has_an_exit_code_that_no_failure_has() -> None:
+    taken = {row.exit_code for row in ERROR_TABLE.values()} | {0, 1, 2, 141}
+    assert PARTIAL_EXIT_CODE not in taken
+    assert f"**{PARTIAL_EXIT_CODE}** is a search" in PAGE.read_text()
+    assert f"exit code {PARTIAL_EXIT_CODE}" in " ".join(CliRunner().invoke(app, ["search", "--help"]).stdout.split())
 
 
 def test_the_help_leads_to_the_page() -> None:

@@ -92,6 +92,7 @@ def test_importing_again_replaces_and_the_list_has_it_once(elsewhere: Path) -> N
     head, line = listed.stdout.splitlines()
     assert head == told
     assert line.endswith(f"a.om: 3 samples of 2 series, {TIMES}")
+    assert line[19:22] == "Z  ", "the time of the import says its zone, as all times that are told"
 
 
 def test_without_files_it_says_what_is_missing() -> None:

@@ -248,7 +248,7 @@ def test_files_with_problems_are_named_and_the_exit_code_says_so(script: Script,
     gives(script, rows(FIRST), done(status="partial", problems=problems))
     for arguments in ((), ("--format", "csv"), ("--format", "table"), ("--output", "rows.ndjson")):
         result = search(script, *arguments)
-        assert result.exit_code == 80
+        assert result.exit_code == 85
         assert result.stderr.splitlines() == [
             "the answer is not whole: 2 files could not be searched in full",
             "  /logs/a\\x1b.ndjson: it is no JSON (3 lines)",

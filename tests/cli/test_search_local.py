@@ -77,7 +77,7 @@ def test_lines_that_are_no_records_are_told(logs: Path) -> None:
     with (logs / "a.ndjson").open("ab") as file:
         file.write(b"no record\n")
     result = search("level=error | count()")
-    assert (result.exit_code, found(result)) == (80, [{"count": 30}])
+    assert (result.exit_code, found(result)) == (85, [{"count": 30}])
     assert f"  {logs}/a.ndjson: " in result.stderr
     assert "(1 line)" in result.stderr
 

@@ -232,5 +232,5 @@ def test_nothing_of_a_bar_is_in_a_pipe(script: Script) -> None:
 def test_files_with_problems_are_yellow(script: Script) -> None:
     gives(script, rows(RECORD), done(status="partial", problems=[problem("/logs/a", lines=2)]))
     written, code = shown(script)
-    assert code == 80
+    assert code == 85
     assert "\x1b[33m  /logs/a: it is no JSON (2 lines)\x1b[0m" in written

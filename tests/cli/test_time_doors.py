@@ -4,23 +4,33 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
+import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from quarterdeck.core.errors import QuarterdeckError
-from quarterdeck.core.time_texts import UNITS_US, parse_length_us, parse_moment
+from quarterdeck.core.time_texts import UNITS_US, Moment, parse_length_us, parse_moment, show_moment
+from quarterdeck.engines.duckdb_database import open_database
 from quarterdeck.metrics.api.parameters import labels_parameters, query_parameters, range_parameters
 from quarterdeck.metrics.api.stream_request import parse_moment_ms
 from quarterdeck.metrics.api.times import parse_length_ms
+from quarterdeck.metrics.commands.query_csv import _shown_time as in_csv  # pyright: ignore[reportPrivateUsage]
 from quarterdeck.metrics.commands.query_times import Instant, Range, TimeOptions, resolve_times
+from quarterdeck.metrics.importing.column_mapping import TimeUnit
+from quarterdeck.metrics.importing.column_numbers import times_of
 from quarterdeck.metrics.promql.syntax.durations import UNITS_MS, parse_duration_ms
+from quarterdeck.search.commands.record_lines import shown_time as in_a_line
+from quarterdeck.search.engine.values import time_of_text
 from quarterdeck.search.language.ast import TimeRange
 from quarterdeck.search.language.parser import parse_search
 from quarterdeck.search.root import planning
+from quarterdeck.terminal.shown_times import shown_time
 from quarterdeck.terminal.times import parse_length_s, resolve_bounds
 
+_arrow: Any = pyarrow
 NOW_MS = 1_785_412_800_125
 NOW_US = NOW_MS * 1_000
 
@@ -125,7 +135,13 @@ def test_every_door_reads_the_same_time(text: str) -> None:
     [
         *("now", "now-2h", "-2h", "now+1h30m", "now-90", "now-1y2w", "0", "1785412800", "1785412800.7815", "-1.5"),
         *("2026-07-31", "2026-07-31 08:00", "2026-07-31T08:00:00.78191", "2026-07-31T08:00:00+10:00"),
-        *("2026-07-31T08:00:00.78191Z", "2026-07-31t08:00:00z", "2026-07-31 08:00 +02:00", "2026-07-31T8:00:00Z"),
+        *(
+            "2026-07-31T08:00:00.78191Z",
+            "2026-07-31t08:00:00z",
+            "2026-07-31 08:00 +02:00",
+            "2026-07-31T8:00:00Z",
+            "2026-07-31 08:00+02",
+        ),
     ],
 )
 def test_these_are_times_at_every_door(text: str) -> None:
@@ -148,3 +164,48 @@ def test_a_length_has_the_units_of_promql(text: str) -> None:
     assert parse_duration_ms(text) * 1_000 == parse_length_ms(text) * 1_000 == length_us
     if length_us:
         assert parse_length_s("--last", text) * 1_000_000 == pytest.approx(length_us)
+
+
+# Values in data
+
+
+WRITTEN = [
+    *("2026-07-31", "2026-07-31 08:00", "2026-07-31 08:00:01,781", "2026-07-31T08:00:00.78191", "2026-07-31t08:00:00z"),
+    *("2026-07-31T08:00:00+10:00", "2026-07-31 08:00 +02:00", "2026-07-31 08:00:00+02", "2026-07-31 08:00:00.5 -0330"),
+]
+
+
+@pytest.mark.parametrize("text", WRITTEN)
+def test_a_time_in_a_record_is_the_time_that_is_asked_for_with_the_same_text(text: str) -> None:
+    database = open_database(threads=1, memory_limit_bytes=64 * 1024**2)
+    try:
+        sql = f"SELECT {time_of_text('one')} FROM (SELECT ?::VARCHAR AS one)"
+        assert database.execute(sql, [text]).fetchall() == [(parse_moment(text).at_us,)]
+    finally:
+        database.close()
+    if "," not in text:  # which ends the time of a range in a search
+        check_doors(text)
+
+
+def test_a_time_in_sql_and_in_an_imported_column_is_utc_without_a_zone() -> None:
+    written = datetime(2026, 7, 31, 8, 0, 0, 781_000)  # noqa: DTZ001 - without a zone is what it is about
+    at_us = parse_moment("2026-07-31 08:00:00.781").at_us
+    times, far = times_of(
+        _arrow.chunked_array([_arrow.array([written], _arrow.timestamp("us"))]), TimeUnit.MILLISECONDS
+    )
+    assert (times.tolist(), far) == ([at_us // 1_000], [])
+    database = open_database(threads=1, memory_limit_bytes=64 * 1024**2)
+    try:
+        told = database.execute(f"SELECT epoch_us(TIMESTAMP '{written}'), epoch_us('{written}'::TIMESTAMPTZ)")
+        assert told.fetchall() == [(at_us, at_us)]
+    finally:
+        database.close()
+
+
+def test_a_time_that_is_told_can_be_asked_for() -> None:
+    for at_us in (0, NOW_US, parse_moment("1969-12-31T23:59:59.5Z").at_us):
+        at_ms = at_us // 1_000
+        for told in (shown_time(at_ms), in_csv(at_ms / 1_000), show_moment(Moment(at_ms * 1_000))):
+            assert told.endswith("Z")
+            assert parse_moment(told).at_us == at_ms * 1_000
+    assert parse_moment(in_a_line(NOW_MS)).at_us == NOW_US

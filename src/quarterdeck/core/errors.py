@@ -76,7 +76,10 @@ class ErrorRow:
     """Whether the same request may succeed later with nothing changed by the caller."""
 
 
-# Exit codes: 64 to 78 as sysexits(3) means them, 124 as timeout(1), 130 as a shell after SIGINT; 80 to 84 are ours,
+PARTIAL_EXIT_CODE: Final = 85
+"""Of a command whose answer is all there is, and is not whole: nothing failed, and no failure has it."""
+
+# Exit codes: 64 to 78 as sysexits(3) means them, 124 as timeout(1), 130 as a shell after SIGINT; 80 to 85 are ours,
 # where nobody has a meaning. 1 is left for a Python traceback and 2 for a wrong command line.
 # HTTP: 422 is what Prometheus answers for a query that cannot be executed, 499 what nginx logs when the client is gone.
 ERROR_TABLE: Final[Mapping[ErrorCode, ErrorRow]] = MappingProxyType(

@@ -8,6 +8,12 @@ A time is one of
 - seconds since 1970: `1769860800`, `1769860800.25`.
 
 A length is written in the units of PromQL, from large to small and each at most once (`1h30m`), or in seconds (`0.5`).
+Some ranges have another word beside `now` that a time may be counted from: `e-1h` in a stream. `counted_us` reads both.
+
+This is the one place that reads such texts. The doors (options, the search language, bodies and parameters over HTTP)
+only say where a text was wrong; those with Prometheus' own API and durations take what Prometheus takes as well.
+Values in data are not read here but by the engines, all of which are told that a time without a zone is UTC.
+
 Times are whole microseconds; what is finer is cut off. Who keeps time less finely cuts off or rounds after that.
 """
 
@@ -42,12 +48,13 @@ MIN_CALENDAR_US: Final = -62_135_596_800_000_000
 MAX_CALENDAR_US: Final = 253_402_300_800_000_000 - 1
 """The end of the year 9999."""
 
-_RELATIVE: Final = re.compile(r"(?:now(?:\s*(?P<sign>[+-])\s*(?P<length>.+))?)|-(?P<before>[0-9]+[a-z].*)", re.ASCII)
+_COUNTED: Final = re.compile(r"(?:\s*(?P<sign>[+-])\s*(?P<length>.+))?", re.ASCII)
+_BEFORE: Final = re.compile(r"-(?P<length>[0-9]+[a-z].*)", re.ASCII)
 _LENGTH: Final = re.compile("(?=[0-9])" + "".join(f"(?:([0-9]{{1,18}}){unit})?" for unit in UNITS_US), re.ASCII)
 _NUMBER: Final = re.compile(r"(-?)([0-9]{1,18})(?:\.([0-9]*))?", re.ASCII)
 _CALENDAR: Final = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)(?:(?:[Tt]|\s+)(\d\d?):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?\s*"
-    r"(?:(?P<zone>[Zz])|(?P<sign>[+-])(?P<hours>\d\d):?(?P<minutes>\d\d))?)?",
+    r"(?:(?P<zone>[Zz])|(?P<sign>[+-])(?P<hours>\d\d)(?::?(?P<minutes>\d\d))?)?)?",
     re.ASCII,
 )
 _MONTH_DAYS: Final = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
@@ -78,14 +85,10 @@ def parse_moment(text: str) -> Moment:
     >>> parse_moment("-1h30m") == parse_moment("now - 1h30m") == Moment(-5_400_000_000, relative=True)
     True
     """
-    if found := _RELATIVE.fullmatch(text):
-        length = found["length"] or found["before"]
-        length_us = 0 if length is None else _length_us(length)
-        if length_us is None:
-            raise ValueError("it is no time")
-        if length_us > MAX_LENGTH_US:
-            raise ValueError("it is more than 10,000 years away")
-        return Moment(length_us if found["sign"] == "+" else -length_us, relative=True)
+    if before := _BEFORE.fullmatch(text):
+        return Moment(-_distance_us(before["length"]), relative=True)
+    if (counted := counted_us(text, "now")) is not None:
+        return Moment(counted, relative=True)
     if (at_us := _number_us(text)) is not None:
         if abs(at_us) >= MAX_SECONDS * 1_000_000:
             raise ValueError("so many seconds since 1970 are too far away")
@@ -95,6 +98,22 @@ def parse_moment(text: str) -> Moment:
             raise ValueError("it is outside the years 1 to 9999")
         return Moment(at_us)
     raise ValueError("it is no time")
+
+
+def counted_us(text: str, word: str) -> int | None:
+    """How far a time is from the moment that the word names; None for a text that does not begin with the word, and
+    ValueError, which says why, for what follows it and is no length.
+
+    >>> counted_us("e - 1h", "e"), counted_us("now", "now"), counted_us("now-1h", "e")
+    (-3600000000, 0, None)
+    """
+    if not text.startswith(word):
+        return None
+    found = _COUNTED.fullmatch(text, len(word))
+    if found is None:
+        return None
+    distance_us = 0 if found["length"] is None else _distance_us(found["length"])
+    return distance_us if found["sign"] == "+" else -distance_us
 
 
 def parse_length_us(text: str) -> int:
@@ -144,6 +163,15 @@ def show_moment(moment: Moment) -> str:
     at_us = moment.at_us
     if moment.relative:
         return "now" + (("-" if at_us < 0 else "+") + show_length_us(abs(at_us)) if at_us else "")
+    return show_time_us(at_us, 6 if at_us % 1_000_000 else 0)
+
+
+def show_time_us(at_us: int, digits: int) -> str:
+    """A time since 1970 as RFC 3339 in UTC, with so many digits of a second; seconds where there is no such year.
+
+    >>> show_time_us(250_000, 3), show_time_us(250_999, 0), show_time_us(10**18, 3)
+    ('1970-01-01T00:00:00.250Z', '1970-01-01T00:00:00Z', '1000000000000.000000')
+    """
     if not MIN_CALENDAR_US <= at_us <= MAX_CALENDAR_US:
         seconds, rest_us = divmod(abs(at_us), 1_000_000)
         return f"{'-' if at_us < 0 else ''}{seconds}.{rest_us:06}"
@@ -151,7 +179,8 @@ def show_moment(moment: Moment) -> str:
     year, month, day = _date_of(days)
     seconds, rest_us = divmod(rest_us, 1_000_000)
     clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-    return f"{year:04}-{month:02}-{day:02}T{clock}{f'.{rest_us:06}' if rest_us else ''}Z"
+    fraction = f".{rest_us:06}"[: digits + 1] if digits else ""
+    return f"{year:04}-{month:02}-{day:02}T{clock}{fraction}Z"
 
 
 def show_length_us(length_us: int) -> str:
@@ -165,6 +194,15 @@ def show_length_us(length_us: int) -> str:
         count, length_us = divmod(length_us, unit_us)
         shown += f"{count}{unit}" if count else ""
     return shown or "0s"
+
+
+def _distance_us(text: str) -> int:
+    length_us = _length_us(text)
+    if length_us is None:
+        raise ValueError("it is no time")
+    if length_us > MAX_LENGTH_US:
+        raise ValueError("it is more than 10,000 years away")
+    return length_us
 
 
 def _length_us(text: str) -> int | None:
@@ -189,7 +227,7 @@ def _microseconds(fraction: str | None) -> int:
 def _offset_minutes(found: re.Match[str]) -> int:
     if not found["sign"]:
         return 0
-    hours, minutes = int(found["hours"]), int(found["minutes"])
+    hours, minutes = int(found["hours"]), int(found["minutes"] or 0)
     if hours > 23 or minutes > 59:
         raise ValueError("its offset from UTC is a day or longer")
     return (hours * 60 + minutes) * (-1 if found["sign"] == "-" else 1)

@@ -1,9 +1,6 @@
 """Times of samples as they are told, so that they can be pasted where a command takes a TIME."""
 
-from datetime import UTC, datetime, timedelta
-from typing import Final
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+from quarterdeck.core.time_texts import MAX_CALENDAR_US, MIN_CALENDAR_US, show_time_us
 
 
 def shown_time(time_ms: int) -> str:
@@ -12,11 +9,9 @@ def shown_time(time_ms: int) -> str:
     >>> shown_time(1_700_000_000_000), shown_time(1_700_000_000_250), shown_time(10**15)
     ('2023-11-14T22:13:20Z', '2023-11-14T22:13:20.250Z', '1000000000000')
     """
-    try:
-        time = _EPOCH + timedelta(milliseconds=time_ms)
-    except OverflowError:
+    if not MIN_CALENDAR_US <= time_ms * 1_000 <= MAX_CALENDAR_US:
         return f"{time_ms / 1000:.3f}".rstrip("0").rstrip(".")
-    return time.isoformat(timespec="milliseconds" if time_ms % 1000 else "seconds").replace("+00:00", "Z")
+    return show_time_us(time_ms * 1_000, 3 if time_ms % 1000 else 0)
 
 
 def shown_span(first_ms: int | None, last_ms: int | None) -> str:

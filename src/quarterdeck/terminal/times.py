@@ -1,6 +1,7 @@
 """Times as people write them on the command line (`core/time_texts.py` reads them)."""
 
 import time
+from collections.abc import Callable
 from typing import Final
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
@@ -17,17 +18,31 @@ def resolve_bounds(start: str | None, end: str | None, last: str | None, now_s: 
     >>> resolve_bounds(None, "now-1h", "30m", 10_000), resolve_bounds("now-1h", None, None, 10_000)
     (('4600', '6400'), ('6400', None))
     """
-    start_s = None if start is None else parse_time_s("--start", start, now_s)
-    end_s = None if end is None else parse_time_s("--end", end, now_s)
+    start_s, end_s = resolve_range(start, end, last, now_s)
+    if start_s is not None and end_s is not None and start_s >= end_s:
+        raise backwards(start_s - end_s)
+    return None if start_s is None else shown_s(start_s, 6), None if end_s is None else shown_s(end_s, 6)
+
+
+def resolve_range(
+    start: str | None,
+    end: str | None,
+    last: str | None,
+    now_s: float,
+    read: Callable[[str, str, float], float] | None = None,
+) -> tuple[float | None, float | None]:
+    """What `--start`, `--end` and `--last` say together, in seconds since 1970; None for an end that none of them
+    says. `read` is `parse_time_s`, or does the same more coarsely."""
+    read = read or parse_time_s
+    start_s = None if start is None else read("--start", start, now_s)
+    end_s = None if end is None else read("--end", end, now_s)
     if last is not None:
         last_s = parse_length_s("--last", last)
         if start_s is None:
             start_s = (now_s if end_s is None else end_s) - last_s
-        else:
+        elif end_s is None:
             end_s = start_s + last_s
-    if start_s is not None and end_s is not None and start_s >= end_s:
-        raise backwards(start_s - end_s)
-    return None if start_s is None else shown_s(start_s, 6), None if end_s is None else shown_s(end_s, 6)
+    return start_s, end_s
 
 
 def parse_time_s(option: str, text: str, now_s: float) -> float:

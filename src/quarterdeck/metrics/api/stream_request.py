@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from quarterdeck.core.time_texts import MAX_SECONDS, parse_length_us
+from quarterdeck.core.time_texts import MAX_SECONDS, counted_us
 from quarterdeck.metrics.api.errors import BadRequest, invalid_parameter
 from quarterdeck.metrics.api.form import MAX_VALUE_CHARACTERS
 from quarterdeck.metrics.api.json_text import json_bytes
@@ -31,7 +31,6 @@ _STEPS_MS: Final = (
 )
 """Up to which length of a range which step: some hundreds of points, as many as a chart can show."""
 _WHOLE: Final = re.compile(r"-?[0-9]{1,19}")
-_FROM_ANCHOR: Final = re.compile(r"([a-z]+)(?:\s*([+-])\s*(.+))?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +110,9 @@ def _text_ms(text: str, anchors: dict[str, int]) -> int | None:
     if _WHOLE.fullmatch(text) and abs(int(text)) >= MAX_SECONDS:
         return int(text)
     try:
-        found = _FROM_ANCHOR.fullmatch(text)
-        if found is None or found[1] == "now" or found[1] not in anchors:
-            return parse_time_ms(text, anchors["now"])
-        distance_ms = 0 if found[3] is None else parse_length_us(found[3]) // 1_000
+        for word, at_ms in anchors.items():
+            if word != "now" and (distance_us := counted_us(text, word)) is not None:
+                return at_ms + distance_us // 1_000
+        return parse_time_ms(text, anchors["now"])
     except ValueError:
         return None
-    return anchors[found[1]] + (-distance_ms if found[2] == "-" else distance_ms)

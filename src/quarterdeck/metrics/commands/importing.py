@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -30,7 +29,7 @@ from quarterdeck.metrics.tables import METRICS_SCHEMA
 from quarterdeck.stores.database.opening import open_database, place_of
 from quarterdeck.terminal.options import MetricsFormat, TimestampUnit
 from quarterdeck.terminal.short_numbers import shown_size
-from quarterdeck.terminal.shown_times import shown_span
+from quarterdeck.terminal.shown_times import shown_span, shown_time
 from quarterdeck.terminal.telling import counted, printable, tell
 from quarterdeck.terminal.times import now_s, parse_time_s
 
@@ -122,7 +121,7 @@ def show(order: ImportOrder) -> int:
     if not records:
         sys.stdout.write(f"nothing was imported for {printable(order.tenant)}\n")
     for record in records:
-        at = datetime.fromtimestamp(record.imported_at_ms / _MS, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+        at = shown_time(record.imported_at_ms // _MS * _MS)
         sys.stdout.write(f"{at}  {printable(record.source)}: {_counts(record)}{_times(record)}\n")
     return 0
 

@@ -5,9 +5,9 @@ Times are of RFC 3339, in UTC, and values as the server wrote them. Lines are wr
 
 import csv
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from typing import Final, TextIO
 
+from quarterdeck.core.time_texts import show_time_us
 from quarterdeck.metrics.commands.query_answer import QueryAnswer, SeriesAnswer
 from quarterdeck.metrics.commands.query_labels import differing_names
 
@@ -52,4 +52,4 @@ def _shown_time(time_s: float) -> str:
     >>> _shown_time(1700000000.25)
     '2023-11-14T22:13:20.250Z'
     """
-    return datetime.fromtimestamp(round(time_s, 3), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return show_time_us(round(time_s * 1_000) * 1_000, 3)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from quarterdeck.metrics.api.times import parse_time_ms
-from quarterdeck.terminal.times import backwards, parse_length_s, parse_time_s, shown_s
+from quarterdeck.terminal.times import backwards, parse_length_s, parse_time_s, resolve_range, shown_s
 
 _MINUTE_S: Final = 60
 _HOUR_S: Final = 3600
@@ -61,16 +61,9 @@ def resolve_times(options: TimeOptions, now_s: float, points: int) -> Instant | 
     """The times that were meant; the step, unless one was given, makes about as many points as are wanted."""
     if not options.is_range:
         return Instant(None if options.at is None else _sample_time_s("--at", options.at, now_s))
-    last_s = None if options.last is None else parse_length_s("--last", options.last)
-    end_s = None if options.end is None else _sample_time_s("--end", options.end, now_s)
-    if options.start is not None:
-        start_s = _sample_time_s("--start", options.start, now_s)
-        if end_s is None:
-            end_s = now_s if last_s is None else start_s + last_s
-    else:
-        assert last_s is not None, "a range has one of the two"
-        end_s = now_s if end_s is None else end_s
-        start_s = end_s - last_s
+    start_s, end_s = resolve_range(options.start, options.end, options.last, now_s, _sample_time_s)
+    assert start_s is not None, "a range has a start or a length"
+    end_s = now_s if end_s is None else end_s
     if start_s > end_s:
         raise backwards(start_s - end_s)
     step_s = choose_step_s(end_s - start_s, points) if options.step is None else parse_length_s("--step", options.step)

@@ -3,11 +3,12 @@
 A line is cut where it would fill the screen; how many were is counted, so that somebody can say so.
 """
 
+import math
 import sys
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
 from typing import Any, Final
 
+from quarterdeck.core.time_texts import MAX_CALENDAR_US, MIN_CALENDAR_US, show_time_us
 from quarterdeck.search.model import TIME_FIELDS
 from quarterdeck.terminal.json_values import Record, is_number, read_record, shown_value
 from quarterdeck.terminal.telling import printable
@@ -99,12 +100,13 @@ def shown_time(value: Any) -> str:
         return printable(value) if isinstance(value, str) else shown_value(value)
     number = float(value)
     unit = next((unit for most, unit in _UNITS if abs(number) < most), _NANOSECONDS)
-    try:
-        at = datetime.fromtimestamp(number / unit, UTC)
-    except (ValueError, OverflowError, OSError):
+    if not math.isfinite(number):
+        return str(value)
+    at_us = round(number / unit * 1_000_000)
+    if not MIN_CALENDAR_US <= at_us <= MAX_CALENDAR_US:
         return str(value)
     whole = isinstance(value, int) and not value % unit
-    return at.isoformat(timespec="seconds" if whole else "milliseconds" if unit <= 1_000 else "microseconds")[:-6] + "Z"
+    return show_time_us(at_us, 0 if whole else 3 if unit <= 1_000 else 6)
 
 
 def _first(record: Record, names: Iterable[str]) -> str | None:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
-from quarterdeck.core.errors import ERROR_TABLE, ErrorCode
+from quarterdeck.core.errors import PARTIAL_EXIT_CODE
 from quarterdeck.search.commands.search_events import Done, Problem, Progress, Status
 from quarterdeck.terminal.short_numbers import short_bytes, short_share
 from quarterdeck.terminal.telling import counted, printable
@@ -24,7 +24,7 @@ def conclude(console: "Console", done: Done) -> int:
     if len(done.problems) > _MOST_PROBLEMS:
         console.print(f"  and {len(done.problems) - _MOST_PROBLEMS:,} more", style="yellow")
     console.print(summary(done), style="dim")
-    return 0 if done.status is Status.OK else ERROR_TABLE[ErrorCode.WORK_FAILED].exit_code
+    return 0 if done.status is Status.OK else PARTIAL_EXIT_CODE
 
 
 def summary(done: Done) -> str:

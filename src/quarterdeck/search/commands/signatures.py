@@ -63,7 +63,8 @@ def search(
     without a zone) or seconds since 1970. Read on in docs/search.md.
 
     Idle workers are reserved for the search, and given back when it ends. Lines that are no records are counted and
-    their files named; then the exit code is 80, though all else was searched.
+    their files named, and so are files that cannot be read. All else is searched: the answer is partial, and the exit
+    code 85, which no failure has (docs/exit-codes.md).
 
     Examples:
 

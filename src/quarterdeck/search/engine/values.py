@@ -90,11 +90,14 @@ def _minified(json: Sql) -> Sql:
 
 
 def time_of_text(text: Sql) -> Sql:
-    """A date begins with a year of four digits and a dash. TIMESTAMPTZ honours an offset, and is UTC without one. A
+    """A date begins with a year of four digits and a dash. TIMESTAMPTZ honours an offset, and is UTC without one; forms
+    that a search may be asked with and the cast does not know are rewritten, such as `12:30:00,5` of Python's logs. A
     number is in seconds, milliseconds, microseconds or nanoseconds, by magnitude; doubles cannot hold the last."""
     number = f"TRY_CAST({text} AS DOUBLE)"
     unit = f"CASE WHEN abs({number}) < 1e11 THEN 1e6 WHEN abs({number}) < 1e14 THEN 1e3 ELSE 1 END"
-    return f"""CASE WHEN substring({text}, 5, 1) = '-' THEN epoch_us(TRY_CAST({text} AS TIMESTAMPTZ))
+    usual = f"regexp_replace(replace(upper({text}), ',', '.'), '\\s+([-+][0-9:]+|Z)$', '\\1')"
+    return f"""CASE WHEN substring({text}, 5, 1) = '-'
+            THEN epoch_us(coalesce(TRY_CAST({text} AS TIMESTAMPTZ), TRY_CAST({usual} AS TIMESTAMPTZ)))
         WHEN regexp_full_match({text}, '{_NUMBER}') THEN CASE
             WHEN abs({number}) < 1e17 THEN TRY_CAST(round({number} * {unit}) AS BIGINT)
             ELSE TRY_CAST(TRY_CAST({text} AS HUGEINT) // 1000 AS BIGINT) END END"""
