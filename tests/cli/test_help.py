@@ -20,13 +20,13 @@ COMMANDS = (
     "up",
     "status",
     "token",
-    "search",
-    "scan",
     "import",
     "sample-data",
     "metrics",
     "query",
     "explain",
+    "scan",
+    "search",
     "coordinator",
     "worker",
     "recruiter",
@@ -147,7 +147,8 @@ def test_a_short_h_is_help_everywhere(arguments: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_option_and_argument_says_what_it_is_for(command: str) -> None:
-    parameters: list[Any] = cast("Any", get_command(app)).commands[command].params
+    group = cast("Any", get_command(app))
+    parameters: list[Any] = group.get_command(group.context_class(group), command).params
     assert [one.name for one in parameters if not (one.help or "").strip() and not one.hidden] == []
 
 

@@ -12,7 +12,7 @@ import sys
 import obstore
 from obstore.store import S3Store
 
-from quarterdeck.cli import main
+from quarterdeck.cli.main import run
 
 STORE = S3Store(
     "bucket", endpoint="http://127.0.0.1:1", allow_http=True, access_key_id="a", secret_access_key="b", region="eu",
@@ -32,8 +32,7 @@ def command() -> int:
     HOW
 
 
-main.app = command
-main.main()
+run(command)
 """
 
 

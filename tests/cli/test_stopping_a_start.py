@@ -28,7 +28,7 @@ COMPILES_FOR_EVER = """
     "module, function, words",
     [
         ("metrics.executor", "warm", '"worker", "--join", "127.0.0.1:1"'),
-        ("coordinator.process", "warm_all", '"coordinator", "--control-port", "0"'),
+        ("metrics.on_coordinator", "warm_all", '"coordinator", "--control-port", "0"'),
     ],
     ids=["worker", "coordinator"],
 )

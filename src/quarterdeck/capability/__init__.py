@@ -4,8 +4,8 @@ the simulator and to the reference. The layers below get contributions as argume
 This module is light, for the command line: what a process has for its parts is in `coordinator` and `worker`.
 """
 
-from quarterdeck.capability.commands import Command
+from quarterdeck.capability.commands import Command, Shelf
 from quarterdeck.capability.model import Capability, World
 from quarterdeck.capability.offers import Offers
 
-__all__ = ["Capability", "Command", "Offers", "World"]
+__all__ = ["Capability", "Command", "Offers", "Shelf", "World"]

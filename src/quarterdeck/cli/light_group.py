@@ -10,7 +10,7 @@ What is typed wrong ends with the same exit code whoever notices, Typer or we.
 
 import os
 import sys
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any, Final, cast
@@ -20,7 +20,7 @@ from typer._click.exceptions import BadParameter, UsageError
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from quarterdeck.capability.commands import Command
+from quarterdeck.capability.commands import Command, Shelf
 from quarterdeck.core.errors import ERROR_TABLE, ErrorCode
 
 ANY_WIDTH: Final = 10_000
@@ -64,16 +64,19 @@ class LightGroup(TyperGroup):
         return name, command, rest
 
 
-def group_with(commands: Sequence[Command], after: str) -> type[LightGroup]:
-    """A group that has these commands besides its own, listed behind the one that is called so."""
+def group_with(commands: Sequence[Command], behind: Mapping[Shelf, str]) -> type[LightGroup]:
+    """A group that has these commands besides its own. `behind` names the one of its own that a shelf is listed
+    behind; a shelf without one is listed first."""
     listed = {command.name: command for command in commands}
     loaded: dict[str, Any] = {}
 
     class WithContributions(LightGroup):
         def list_commands(self, ctx: Any) -> list[str]:
-            own = super().list_commands(ctx)
-            place = own.index(after) + 1
-            return [*own[:place], *listed, *own[place:]]
+            names = super().list_commands(ctx)
+            for shelf in Shelf:
+                place = names.index(behind[shelf]) + 1 if shelf in behind else 0
+                names[place:place] = [command.name for command in commands if command.shelf is shelf]
+            return names
 
         def get_command(self, ctx: Any, cmd_name: str) -> Any:
             contributed = listed.get(cmd_name)

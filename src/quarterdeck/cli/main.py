@@ -7,21 +7,21 @@ from typing import Annotated, Final, NoReturn
 import typer
 
 from quarterdeck import __version__
-from quarterdeck.capability import Capability
+from quarterdeck.capability import Capability, Shelf
 from quarterdeck.cli import completion, crew_commands
 from quarterdeck.cli.light_group import ANY_WIDTH, BAD_INPUT, group_with
 from quarterdeck.terminal.telling import exit_code_of
 
 _ANY_FLAGS: Final = {"allow_extra_args": True, "ignore_unknown_options": True}
 """Worlds have flags of their own, which are looked at when they are chosen from."""
+_BEHIND: Final = {Shelf.QUESTIONS: "token", Shelf.PROCESSES: "worker"}
 
 
 def make_app(capabilities: Sequence[Capability]) -> typer.Typer:
-    """The whole command. What capabilities contribute is listed without being loaded, and stands after what runs a crew
-    and before what runs a single process."""
+    """The whole command. What capabilities contribute is listed without being loaded."""
     app = typer.Typer(
         name="quarterdeck",
-        cls=group_with([command for one in capabilities for command in one.commands], after="token"),
+        cls=group_with([command for one in capabilities for command in one.commands], _BEHIND),
         help="Answers from a data lake: one coordinator plans, a crew of workers runs, and a lost one costs a retry.",
         epilog="Begin with `quarterdeck demo`, or with `quarterdeck up` and, in another terminal, "
         f"`quarterdeck status`. Whatever was typed wrong has the exit code {BAD_INPUT}; docs/exit-codes.md lists the "

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from quarterdeck.capability import Capability, Command
+from quarterdeck.capability import Capability, Command, Shelf
 from quarterdeck.core.named import Named
 from quarterdeck.core.workcoord.kinds import WorkKind
 
@@ -15,7 +15,10 @@ SCAN: Final = Capability(
     old_kinds={"search": _KIND},
     commands=(
         Command(
-            "demo", "See a query survive the loss of a worker.", Named("quarterdeck.scan.commands.signatures:demo")
+            "demo",
+            "See a query survive the loss of a worker.",
+            Named("quarterdeck.scan.commands.signatures:demo"),
+            Shelf.FIRST_STEPS,
         ),
         Command("scan", "Run SQL over Parquet files on the crew.", Named("quarterdeck.scan.commands.signatures:scan")),
     ),

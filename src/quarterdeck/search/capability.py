@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from quarterdeck.capability import Capability, Command, World
+from quarterdeck.capability import Capability, Command, Shelf, World
 from quarterdeck.core.named import Named
 
 SEARCH: Final = Capability(
@@ -12,7 +12,12 @@ SEARCH: Final = Capability(
     on_worker=Named("quarterdeck.search.on_worker:search_on_worker"),
     commands=(
         Command("search", "Search logs on the crew, or alone.", Named("quarterdeck.search.commands.signatures:search")),
-        Command("recruiter", "Run a recruiter by itself.", Named("quarterdeck.search.commands.signatures:recruiter")),
+        Command(
+            "recruiter",
+            "Run a recruiter by itself.",
+            Named("quarterdeck.search.commands.signatures:recruiter"),
+            Shelf.PROCESSES,
+        ),
     ),
     worlds=(
         World(
