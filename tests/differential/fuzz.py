@@ -17,7 +17,7 @@ from rich.progress import Progress
 from rich.text import Text
 
 from checks.peers import PROMETHEUS, PeerMissingError, fetch
-from quarterdeck.metrics.model import DEFAULT_TENANT
+from quarterdeck.core.tenants import DEFAULT_TENANT
 from quarterdeck.metrics.promql import labels as lb
 from quarterdeck.metrics.promql.memory import Series
 from tests.differential import answers, dataset

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from checks.peers import PROMETHEUS, PeerMissingError, fetch
-from quarterdeck.metrics.model import DEFAULT_TENANT
+from quarterdeck.core.tenants import DEFAULT_TENANT
 from quarterdeck.metrics.promql.memory import Series
 from tests.differential import dataset
 from tests.differential.peer import PrometheusClient, running_prometheus

@@ -13,6 +13,7 @@ from quarterdeck.control.link import Link, LinkClosedError, Message, ProtocolErr
 from quarterdeck.control.sessions import Sessions
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.ids import QueryId, SessionId, WorkerId
+from quarterdeck.core.tenants import DEFAULT_TENANT, serving_tenant
 from quarterdeck.core.workcoord.coordinator import CoordinatorMachine
 from quarterdeck.core.workcoord.coordinator import effects as ef
 from quarterdeck.core.workcoord.coordinator import events as ev
@@ -26,8 +27,6 @@ from quarterdeck.telemetry.traces import span
 
 _HELLO_S = 5.0
 """How long a new connection may take to say who it is."""
-CREW_TENANT = "default"
-"""Whose workers do the works of tenants that have no workers of their own."""
 _STOPPED = WorkError(ErrorCode.UNAVAILABLE, "the coordinator has stopped; ask another one")
 
 
@@ -169,14 +168,14 @@ class CoordinatorDriver(Generic[ResultT]):
 
     def crew_of(self, tenant: str, kind: WorkKind) -> str:
         """Whose workers do what a tenant asks for: its own if any takes this kind, else those of the whole crew."""
-        if tenant == CREW_TENANT:
+        if tenant == DEFAULT_TENANT:
             return tenant
-        has_own = any(
-            session.worker.tenant == tenant and kind in session.worker.kinds
+        with_workers = {
+            session.worker.tenant
             for session in self.machine.roster.sessions()
-            if session.state is not WorkerState.DRAINING
-        )
-        return tenant if has_own else CREW_TENANT
+            if kind in session.worker.kinds and session.state is not WorkerState.DRAINING
+        }
+        return serving_tenant(tenant, with_workers)
 
     def drain_worker(self, worker_id: WorkerId) -> None:
         self.apply(ev.DrainRequested(worker_id))

@@ -12,8 +12,6 @@ MOST_SHARDS: Final = 16
 """The series of a time range are stored in at most so many parts, unless an import is told another number: as many
 workers can share one leaf, and as many files there are for each time range. The number of a segment's parts is a power
 of two and stands beside it in the catalog; segments with different numbers are read side by side."""
-DEFAULT_TENANT: Final = "default"
-"""Whose samples are asked for where nobody is named."""
 
 
 @dataclass(frozen=True, slots=True)

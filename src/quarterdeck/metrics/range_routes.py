@@ -9,6 +9,7 @@ from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
+from quarterdeck.http.tenants import tenant_of
 from quarterdeck.metrics.api import parameters as pm
 from quarterdeck.metrics.api.errors import invalid_parameter
 from quarterdeck.metrics.api.families import metadata_of
@@ -25,7 +26,6 @@ from quarterdeck.metrics.routes import (
     now_ms,
     read_form,
     success,
-    tenant_of,
     within,
 )
 from quarterdeck.metrics.running_query import QueryRequest
@@ -51,7 +51,7 @@ def range_router(queries: MetricsService) -> APIRouter:
     async def selected_by(request: Request) -> Response:
         """What each selector of a query would find, and when its metric has samples."""
         form = await read_form(request)
-        wanted = _query_request(form, tenant_of(request))
+        wanted = _query_request(form, tenant_of(request.scope))
 
         async def look() -> tuple[int, list[Selected]]:
             selections = await queries.selections(wanted, _MOST_SELECTORS)
@@ -74,7 +74,7 @@ class RangesResponse(WatchedResponse):
 
     def __init__(self, queries: MetricsService, form: pm.Form, request: Request) -> None:
         super().__init__(queries, request)
-        self._tenant = tenant_of(request)
+        self._tenant = tenant_of(request.scope)
         self._limit = min(limit_of(form) or _MOST_METRICS, _MOST_METRICS)
         self._named = form.get("metric", ())
         if len(self._named) > _MOST_NAMED:

@@ -18,15 +18,15 @@ from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.crew.artifacts.threads import in_thread
 from quarterdeck.crew.query_log import AskedQuery
 from quarterdeck.http.clientgone import ClientGoneError, run_while_connected
+from quarterdeck.http.tenants import tenant_of
 from quarterdeck.metrics.api import parameters as pm
 from quarterdeck.metrics.api.compression import accepts_gzip, compressed
-from quarterdeck.metrics.api.errors import BadRequest, error_answer, render_error
+from quarterdeck.metrics.api.errors import error_answer, render_error
 from quarterdeck.metrics.api.form import parse_form
 from quarterdeck.metrics.api.json_text import LabelTexts, json_bytes
 from quarterdeck.metrics.api.rendering import render_result
 from quarterdeck.metrics.descriptions import described
 from quarterdeck.metrics.explaining import explain_analyzed
-from quarterdeck.metrics.model import DEFAULT_TENANT
 from quarterdeck.metrics.promql.result import Result, limited
 from quarterdeck.metrics.running_query import QueryRequest
 from quarterdeck.metrics.series_service import Found, FoundSeries, SeriesRequest, SeriesService
@@ -36,11 +36,8 @@ from quarterdeck.telemetry.traces import span
 T = TypeVar("T")
 
 PREFIX: Final = "/api/v1"
-TENANT_HEADER: Final = "x-scope-orgid"
 _FORM: Final = "application/x-www-form-urlencoded"
 _JSON: Final = b"application/json"
-_MAX_TENANT: Final = 150
-"""Characters, as in Mimir."""
 _SHORT: Final = 4_000
 """Characters of parameters that take no time to speak of to read."""
 _AT_ONCE: Final = 1_000
@@ -99,7 +96,7 @@ def metrics_router(queries: MetricsService, series: SeriesService) -> APIRouter:
     async def metadata(request: Request) -> Response:
         """Types, units and help texts of metrics."""
         asked = pm.metadata_parameters(await read_form(request))
-        known = await queries.catalog.metadata(tenant_of(request))
+        known = await queries.catalog.metadata(tenant_of(request.scope))
         found = [one for one in known.values() if asked.metric in ("", one.metric)]
         shown = found if asked.limit < 0 else found[: asked.limit]
         return success({one.metric: [{"type": one.type, "help": one.help, "unit": one.unit}] for one in shown})
@@ -176,15 +173,6 @@ def is_form_body(request: Request) -> bool:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower() == _FORM
 
 
-def tenant_of(request: Request) -> str:
-    """Whose data are asked for."""
-    tenant = request.headers.get(TENANT_HEADER, "").strip() or DEFAULT_TENANT
-    if len(tenant) > _MAX_TENANT:
-        reason = f"the tenant's name has {len(tenant)} characters, and at most {_MAX_TENANT} are allowed"
-        raise BadRequest(reason, "name another one in X-Scope-OrgID")
-    return tenant
-
-
 def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
@@ -193,7 +181,7 @@ def _request(request: Request, text: str, times: tuple[int, int, int], condition
     return QueryRequest(
         text,
         *times,
-        tenant=tenant_of(request),
+        tenant=tenant_of(request.scope),
         lookback_ms=conditions.lookback_ms,
         partial_allowed=conditions.partial is pm.Partial.ALLOW,
         analyzed=conditions.explain is pm.Explain.ANALYZE,
@@ -203,7 +191,7 @@ def _request(request: Request, text: str, times: tuple[int, int, int], condition
 def series_request(request: Request, asked: pm.SeriesParameters) -> SeriesRequest:
     """What is asked about series, and by whom."""
     return SeriesRequest(
-        asked.selectors, asked.start_ms, asked.end_ms, tenant_of(request), asked.partial is pm.Partial.ALLOW
+        asked.selectors, asked.start_ms, asked.end_ms, tenant_of(request.scope), asked.partial is pm.Partial.ALLOW
     )
 
 

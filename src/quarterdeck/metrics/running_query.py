@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from quarterdeck.core.ids import QueryId
+from quarterdeck.core.tenants import DEFAULT_TENANT
 from quarterdeck.core.workcoord.model import WorkKey
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
 from quarterdeck.crew.observers.timelines import Timeline
-from quarterdeck.metrics.model import DEFAULT_TENANT
 from quarterdeck.metrics.planning import Division, ShardWork
 from quarterdeck.metrics.promql.blocks import Grid, VectorBlock
 from quarterdeck.metrics.promql.defects import named_defects

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from quarterdeck.core.ids import LeafId, QueryId, WorkId
+from quarterdeck.core.tenants import DEFAULT_TENANT
 from quarterdeck.core.workcoord.model import WorkKey, WorkSpec
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
 from quarterdeck.crew.artifacts.threads import in_thread
@@ -13,7 +14,7 @@ from quarterdeck.crew.coordinator import CoordinatorDriver
 from quarterdeck.crew.harvest import Harvest, Window
 from quarterdeck.crew.process.clocks import RandomIds
 from quarterdeck.crew.query_log import AskedQuery, QueryKind
-from quarterdeck.metrics.model import DEFAULT_TENANT, LEAF
+from quarterdeck.metrics.model import LEAF
 from quarterdeck.metrics.planning import Selection, divide
 from quarterdeck.metrics.promql.errors import LimitExceeded
 from quarterdeck.metrics.promql.labels import METRIC_NAME, Labels

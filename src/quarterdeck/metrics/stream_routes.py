@@ -15,6 +15,7 @@ from starlette.types import Receive, Scope, Send
 from quarterdeck.core.errors import QuarterdeckError
 from quarterdeck.crew.query_log import AskedQuery
 from quarterdeck.http.sse import EventStream, event_stream
+from quarterdeck.http.tenants import tenant_of
 from quarterdeck.metrics.api import parameters as pm
 from quarterdeck.metrics.api import sse
 from quarterdeck.metrics.api.errors import error_answer
@@ -33,7 +34,6 @@ from quarterdeck.metrics.routes import (
     in_prometheus_form,
     now_ms,
     read_form,
-    tenant_of,
 )
 from quarterdeck.metrics.running_query import QueryRequest, RunningQuery
 from quarterdeck.metrics.service import MetricsService
@@ -55,7 +55,7 @@ def stream_router(queries: MetricsService, heartbeat_s: float = sse.HEARTBEAT_S)
             asked.start_ms,
             asked.end_ms,
             asked.step_ms,
-            tenant_of(request),
+            tenant_of(request.scope),
             conditions.lookback_ms,
             conditions.partial is pm.Partial.ALLOW,
             conditions.explain is pm.Explain.ANALYZE,

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
+from quarterdeck.http.tenants import tenant_of
 from quarterdeck.metrics.api.families import metadata_of
 from quarterdeck.metrics.api.json_text import json_bytes
 from quarterdeck.metrics.api.stream_request import parse_members
@@ -26,7 +27,6 @@ from quarterdeck.metrics.routes import (
     now_ms,
     read_form,
     series_request,
-    tenant_of,
 )
 from quarterdeck.metrics.series_service import SeriesService
 from quarterdeck.metrics.service import MetricsService
@@ -84,7 +84,7 @@ class MetadataResponse(WatchedResponse):
         self._series = series
         self._limit = asked.series.limit
         self._wanted = series_request(request, asked.series)
-        self._tenant = tenant_of(request)
+        self._tenant = tenant_of(request.scope)
 
     async def answer(self) -> Iterable[bytes]:
         found = await self._series.label_values(METRIC_NAME, self._wanted, self.held)

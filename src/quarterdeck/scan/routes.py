@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, suppress
 from typing import Annotated, Any, Final, TypeAlias
 
-from fastapi import APIRouter, Header, Request, Response
+from fastapi import APIRouter, Request, Response
 from pydantic import Field
 from starlette.types import Receive, Scope, Send
 
@@ -22,6 +22,7 @@ from quarterdeck.engines.part_words import Alike
 from quarterdeck.http.bounded_body import BoundedBody, FieldName, Path, StopsAtFirst
 from quarterdeck.http.clientgone import ClientGoneError, run_while_connected
 from quarterdeck.http.gate import caller_of
+from quarterdeck.http.tenants import AskingTenant
 from quarterdeck.scan.formats import Batch, Format, Writer, choose_format, make_writer, no_rows, rendered
 from quarterdeck.scan.model import MAX_SQL_CHARACTERS, Merging, ScanRequest
 from quarterdeck.scan.service import ScanPlan, ScanService
@@ -30,10 +31,7 @@ from quarterdeck.telemetry.traces import span
 
 Results: TypeAlias = AsyncGenerator[tuple[WorkKey, FetchedArtifact]]
 
-_DEFAULT_TENANT: Final = "default"
 _MAX_SOURCES: Final = 10_000
-_MAX_TENANT: Final = 150
-"""Characters of a tenant's name, as in Mimir."""
 _MAX_TIMEOUT_S: Final = 86_400.0
 """A day. Whoever waits longer has lost the connection by then."""
 _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
@@ -101,13 +99,7 @@ def scan_router(service: ScanService, roots: SourceRoots | None = None) -> APIRo
     router = APIRouter(prefix="/v1", tags=["scan"])
 
     @router.post("/scan", response_class=Response, responses=_RESPONSES)
-    async def scan(
-        body: ScanBody,
-        request: Request,
-        tenant: Annotated[
-            str, Header(alias="X-Scope-OrgID", min_length=1, max_length=_MAX_TENANT, description="Whose workers do it.")
-        ] = _DEFAULT_TENANT,
-    ) -> Response:
+    async def scan(body: ScanBody, request: Request, tenant: AskingTenant) -> Response:
         """Run one SELECT over many Parquet files, on many workers.
 
         The files are divided into groups, and the SQL with them: what it aggregates, sorts, limits or makes distinct

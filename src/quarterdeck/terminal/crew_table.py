@@ -7,6 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from quarterdeck.core.tenants import DEFAULT_TENANT
 from quarterdeck.telemetry.masking import printable
 from quarterdeck.terminal.documents import CrewReport, QueryReport, WorkerReport
 from quarterdeck.terminal.short_numbers import shown_size
@@ -26,7 +27,6 @@ STATE_STYLES = {
     "canceled": "yellow",
 }
 _QUERY_ID_SHOWN = 8
-_DEFAULT_TENANT = "default"
 _MOST_OF_REASON = 400
 """Characters; `/v1/queries` tells more."""
 
@@ -86,7 +86,7 @@ def _workers_table(workers: Sequence[WorkerReport]) -> Table:
 def _queries_table(queries: Sequence[QueryReport]) -> Table:
     """All but the text has its width; the text takes what is left of the window. Tenants are shown where there are
     any."""
-    has_tenants = any(query.tenant != _DEFAULT_TENANT for query in queries)
+    has_tenants = any(query.tenant != DEFAULT_TENANT for query in queries)
     table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim", expand=True)
     for name in ("query", "kind", "state"):
         table.add_column(name, no_wrap=True)

@@ -12,7 +12,7 @@ from quarterdeck.metrics.api.parameters import labels_parameters, query_paramete
 from quarterdeck.metrics.api.selectors import MAX_CHARACTERS, MAX_MATCHERS, MAX_SELECTORS, parse_selectors
 from quarterdeck.metrics.api.stream_request import parse_stream_request
 from quarterdeck.metrics.api.tag_request import parse_tag_request
-from quarterdeck.metrics.routes import in_moments, listed, read_form, tenant_of
+from quarterdeck.metrics.routes import in_moments, listed, read_form
 
 
 def test_a_form_has_so_many_parameters_those_of_the_address_among_them() -> None:
@@ -75,12 +75,6 @@ def test_a_time_of_a_stream_is_short() -> None:
 def request(**headers: str) -> Request:
     raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
     return Request({"type": "http", "method": "GET", "path": "/", "query_string": b"a=" + b"x" * 5_000, "headers": raw})
-
-
-def test_the_name_of_a_tenant_is_short() -> None:
-    assert tenant_of(request(x_scope_orgid="x" * 150)) == "x" * 150
-    with pytest.raises(BadRequest, match="has 151 characters, and at most 150 are allowed"):
-        tenant_of(request(x_scope_orgid="x" * 151))
 
 
 def test_what_is_long_is_read_away_from_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, Query, Response
 from fastapi.responses import JSONResponse
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
@@ -14,16 +14,10 @@ from quarterdeck.crew.coordinator import CoordinatorDriver
 from quarterdeck.crew.observers.metering import oldest_wait_s
 from quarterdeck.crew.ports import Clock
 from quarterdeck.crew.query_log import QueryLog
+from quarterdeck.http.tenants import LookingTenant
 
 _TOLD: Final = 100
 _MOST_TOLD: Final = 1000
-_MAX_TENANT: Final = 150
-_Tenant = Annotated[
-    str | None,
-    Header(
-        alias="X-Scope-OrgID", min_length=1, max_length=_MAX_TENANT, description="Only queries of this tenant are told."
-    ),
-]
 _NO_STORE: Final = {"Cache-Control": "no-store"}
 _EXAMPLE: Final[dict[str, object]] = {
     "works": 12,
@@ -81,8 +75,8 @@ def queries_router(log: QueryLog) -> APIRouter:
 
     @router.get("/queries", response_class=Response, responses=_answers([_EXAMPLE]))
     async def queries(
+        tenant: LookingTenant,
         limit: Annotated[int, Query(ge=1, le=_MOST_TOLD, description="The most queries that are told.")] = _TOLD,
-        tenant: _Tenant = None,
     ) -> Response:
         """Queries of every kind: those that run, those that wait, and the last that ended.
 
@@ -91,7 +85,7 @@ def queries_router(log: QueryLog) -> APIRouter:
         return JSONResponse(log.documents(limit, tenant), headers=_NO_STORE)
 
     @router.get("/queries/{query_id}", response_class=Response, responses=_answers(_EXAMPLE))
-    async def query(query_id: str, tenant: _Tenant = None) -> Response:
+    async def query(query_id: str, tenant: LookingTenant) -> Response:
         """What became of one query. Of a search, `/v1/searches/{query_id}` tells more."""
         found = log.find(QueryId(query_id))
         if found is None or tenant not in (None, found.tenant):

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from quarterdeck.core.errors import QuarterdeckError
+from quarterdeck.core.tenants import DEFAULT_TENANT
 from quarterdeck.metrics.commands.metric_answers import SelectedAnswer, SelectorAnswer, ask_selected, has_series
 from quarterdeck.terminal.client import Client
 from quarterdeck.terminal.options import DEFAULT_URL
@@ -14,7 +15,6 @@ from quarterdeck.terminal.shown_times import shown_time
 from quarterdeck.terminal.telling import printable
 
 _MOST_TOLD: Final = 5
-_DEFAULT_TENANT: Final = "default"
 
 
 def hints(client: Client, fields: Mapping[str, str], tenant: str | None, *, is_range: bool) -> Sequence[str]:
@@ -36,7 +36,7 @@ def _explained(
     client: Client, told: SelectedAnswer, tenant: str | None, flags: str, *, is_range: bool
 ) -> Iterator[str]:
     if not told.metrics:
-        yield f"there are no metrics for the tenant {tenant or _DEFAULT_TENANT}"
+        yield f"there are no metrics for the tenant {tenant or DEFAULT_TENANT}"
         yield f"bring some with `quarterdeck import FILE{flags}`, or try things with `quarterdeck sample-data{flags}`"
         return
     if not told.selectors:

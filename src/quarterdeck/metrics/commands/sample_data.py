@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from quarterdeck.core.tenants import DEFAULT_TENANT
 from quarterdeck.metrics.commands.importing import opened_lake
 from quarterdeck.metrics.commands.lake_target import LakeTarget, TargetOrder, find_target
 from quarterdeck.metrics.commands.sample_files import LOGS, REQUESTS, write_files
@@ -19,7 +20,6 @@ from quarterdeck.terminal.telling import counted, printable
 from quarterdeck.terminal.times import now_s
 
 _NAME: Final = "sample-data"
-_DEFAULT_TENANT: Final = "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def _suggested(order: SampleOrder, target: LakeTarget) -> list[str]:
     flags += "" if access.token_file is None else f" --token-file {shlex.quote(str(access.token_file))}"
     flags += "" if access.authority is None else f" --authority {shlex.quote(str(access.authority))}"
     flags += " --insecure" if access.insecure else ""
-    whose = "" if order.tenant == _DEFAULT_TENANT else f" --tenant {shlex.quote(order.tenant)}"
+    whose = "" if order.tenant == DEFAULT_TENANT else f" --tenant {shlex.quote(order.tenant)}"
     last = f"--last {order.hours:g}h"
     requests, logs = (shlex.quote(str(order.folder / name)) for name in (REQUESTS, LOGS))
     slowest = "histogram_quantile(0.9, sum by (job, le) (rate(http_request_duration_seconds_bucket[5m])))"

@@ -9,36 +9,28 @@ from contextlib import AsyncExitStack, aclosing, suppress
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Header, Request, Response
+from fastapi import APIRouter, Request, Response
 from pydantic import Field
 from starlette.types import Receive, Scope, Send
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.core.tenants import DEFAULT_TENANT
 from quarterdeck.http import sse
 from quarterdeck.http.bounded_body import BoundedBody, FieldName, Moment, NamedPath, Path, StopsAtFirst
 from quarterdeck.http.clientgone import ClientGoneError, run_while_connected
 from quarterdeck.http.gate import caller_of
+from quarterdeck.http.tenants import AskingTenant, LookingTenant
 from quarterdeck.search.language.parser import MAX_LENGTH
 from quarterdeck.search.model import Order
 from quarterdeck.search.root.event_frames import HEARTBEAT, HEARTBEAT_S, done_frame, frame_of, problems_line
 from quarterdeck.search.root.planning import DEFAULT_WORKERS, WORKERS_MAX, SearchRequest
 from quarterdeck.search.root.running import Progress, RunningSearch
-from quarterdeck.search.root.service import DEFAULT_TENANT, SearchService
+from quarterdeck.search.root.service import SearchService
 from quarterdeck.stores.source_roots import Border, SourceRoots
 
 _NDJSON: Final = "application/x-ndjson"
 _MAX_SOURCES: Final = 10_000
 _MAX_TIMEOUT_S: Final = 86_400.0
-_MAX_TENANT: Final = 150
-_Tenant = Annotated[
-    str | None,
-    Header(
-        alias="X-Scope-OrgID",
-        min_length=1,
-        max_length=_MAX_TENANT,
-        description="Only searches of this tenant are told.",
-    ),
-]
 _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     200: {
         "description": 'The records or rows. As NDJSON one a line; a last line `{"quarterdeck":{"problems":[...]}}` '
@@ -111,19 +103,7 @@ def search_router(
     """`roots` bind whoever is not the user who runs this process."""
     router = APIRouter(tags=["search"])
 
-    async def search(
-        body: SearchBody,
-        request: Request,
-        tenant: Annotated[
-            str,
-            Header(
-                alias="X-Scope-OrgID",
-                min_length=1,
-                max_length=_MAX_TENANT,
-                description="Who asks, for the list of queries; it changes nothing about the search.",
-            ),
-        ] = DEFAULT_TENANT,
-    ) -> Response:
+    async def search(body: SearchBody, request: Request, tenant: AskingTenant) -> Response:
         """Search NDJSON and Parquet files, with workers that are recruited for it.
 
         The files are divided into chunks, and each worker searches one after the other. Without a worker this process
@@ -137,11 +117,11 @@ def search_router(
             border = await service.insist_within(roots, caller_of(request.scope), wanted, tenant)
         return SearchResponse(service, wanted, form, heartbeat_s, border, tenant)
 
-    async def searches(tenant: _Tenant = None) -> list[dict[str, object]]:
+    async def searches(tenant: LookingTenant) -> list[dict[str, object]]:
         """Searches that run, and the last that ended."""
         return service.history.documents(tenant)
 
-    async def one_search(query_id: str, tenant: _Tenant = None) -> dict[str, object]:
+    async def one_search(query_id: str, tenant: LookingTenant) -> dict[str, object]:
         """What became of one search."""
         found = service.history.find(query_id, tenant)
         if found is None:

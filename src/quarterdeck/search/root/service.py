@@ -12,6 +12,7 @@ from typing import Final, Protocol
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.ids import QueryId
+from quarterdeck.core.tenants import DEFAULT_TENANT
 from quarterdeck.crew.artifacts.threads import in_thread
 from quarterdeck.crew.query_log import AskedQuery, QueryKind, QueryLog, shown
 from quarterdeck.http.gate import Caller
@@ -29,8 +30,6 @@ from quarterdeck.telemetry.masking import masked_text
 from quarterdeck.telemetry.traces import span
 
 _log = get_logger(__name__)
-
-DEFAULT_TENANT: Final = "default"
 
 
 class QueryIds(Protocol):
