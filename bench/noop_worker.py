@@ -12,8 +12,8 @@ from quarterdeck.capability.worker import WorkerHost, WorkerPart
 from quarterdeck.config import WorkerSettings
 from quarterdeck.core.named import Named
 from quarterdeck.core.workcoord.kinds import WorkKind
-from quarterdeck.core.workcoord.model import Artifact, AttemptId
-from quarterdeck.crew.artifacts.spool import ArtifactSpool
+from quarterdeck.core.workcoord.model import Artifact
+from quarterdeck.crew.artifacts.writer import RowSink
 from quarterdeck.crew.executors import Execution, KindExecutor
 from quarterdeck.crew.process.guard import Guard
 from quarterdeck.crew.process.lifecycle import leave, run_process
@@ -29,34 +29,21 @@ ROW: Any = _arrow.record_batch({"answer": [42]})
 class NoOp:
     """All that a work costs apart from its computation: a thread, a file, an announcement."""
 
-    def __init__(self, spool: ArtifactSpool) -> None:
-        self._spool = spool
-
     async def warm_up(self) -> None:
         pass
 
     async def execute(self, execution: Execution) -> Artifact:
-        return await execution.run_in_thread(lambda: self._write(execution.attempt))
+        return await execution.write(_write_row)
 
-    def release(self, attempt: AttemptId) -> None:
-        self._spool.acknowledged(attempt)
 
-    def forget(self, attempt: AttemptId) -> bool:
-        return self._spool.forget(attempt)
-
-    def drop(self, attempt: AttemptId) -> None:
-        self._spool.drop(attempt)
-
-    def _write(self, attempt: AttemptId) -> Artifact:
-        writer = self._spool.create(attempt)
-        writer.open(ROW.schema, None)
-        writer.write(ROW)
-        return writer.finish()
+def _write_row(sink: RowSink) -> None:
+    sink.open(ROW.schema, None)
+    sink.write(ROW)
 
 
 class NothingOnWorker(WorkerPart):
-    def __init__(self, host: WorkerHost) -> None:
-        self._executor = NoOp(host.storage.spool)
+    def __init__(self, _host: WorkerHost) -> None:
+        self._executor = NoOp()
 
     def executors(self) -> Mapping[WorkKind, KindExecutor]:
         return {KIND: self._executor}

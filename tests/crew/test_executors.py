@@ -4,9 +4,14 @@ import asyncio
 import contextvars
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
+import pyarrow as _pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 import pytest
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
@@ -14,12 +19,17 @@ from quarterdeck.core.ids import LeafId, QueryId, WorkId
 from quarterdeck.core.workcoord.coordinator.effects import Outcome
 from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError, WorkKey, WorkSpec
+from quarterdeck.crew.artifacts.spool import ArtifactSpool
+from quarterdeck.crew.artifacts.writer import RowSink
 from quarterdeck.crew.executors import Execution, Executors, KindExecutor
 from quarterdeck.crew.ports import ExecutionFailedError, Executor
-from quarterdeck.stores.disk import DiskFullError
+from quarterdeck.stores.disk import DiskBudget, DiskFullError, DiskLimits
 from tests.patience import PATIENCE_S
 
 LEAF, SCAN = WorkKind("leaf"), WorkKind("scan")
+MIB = 1 << 20
+pa: Any = _pyarrow
+ROW: Any = pa.record_batch({"answer": [42]})
 ARTIFACT = Artifact("http://w/a", 1, "xxh3_128:0", 1, 0, 0, 1)
 
 
@@ -44,17 +54,18 @@ def until_canceled(execution: Execution) -> Artifact:
     return ARTIFACT
 
 
+def write_row(sink: RowSink) -> None:
+    sink.open(ROW.schema, None)
+    sink.write(ROW)
+
+
 @dataclass
 class Kind:
-    """Runs a function in a thread, and remembers what was asked of it."""
+    """Runs a function in a thread."""
 
     function: Callable[[Execution], Artifact] = finish
-    prepare: Callable[[Execution], Awaitable[None]] | None = None
-    drop_error: Exception | None = None
+    prepare: Callable[[Execution], Awaitable[object]] | None = None
     started: threading.Event = field(default_factory=threading.Event)
-    released: list[AttemptId] = field(default_factory=list[AttemptId])
-    dropped: list[AttemptId] = field(default_factory=list[AttemptId])
-    forgettable: set[AttemptId] = field(default_factory=set[AttemptId])
     warmed: int = 0
 
     async def warm_up(self) -> None:
@@ -69,16 +80,36 @@ class Kind:
         self.started.set()
         return self.function(execution)
 
-    def release(self, attempt: AttemptId) -> None:
-        self.released.append(attempt)
 
-    def forget(self, attempt: AttemptId) -> bool:
-        return attempt in self.forgettable
+def written_before(function: Callable[[Execution], Artifact]) -> Kind:
+    """Has written its artifact when the function runs."""
+    return Kind(function, prepare=lambda execution: execution.write(write_row))
+
+
+class WatchedSpool(ArtifactSpool):
+    """A real one, that remembers what was dropped with more effort than forgetting it."""
+
+    def __init__(self, folder: Path, *, memory_limit_bytes: int) -> None:
+        budget = DiskBudget(folder, DiskLimits(256 * MIB, step_bytes=MIB))
+        super().__init__(
+            folder / "artifacts", budget, lambda: "http://w:1", lambda _: None, memory_limit_bytes=memory_limit_bytes
+        )
+        self.dropped: list[AttemptId] = []
+        self.drop_error: Exception | None = None
 
     def drop(self, attempt: AttemptId) -> None:
         if self.drop_error is not None:
             raise self.drop_error
         self.dropped.append(attempt)
+        super().drop(attempt)
+
+
+@contextmanager
+def spool_of_files(memory_limit_bytes: int = 0) -> Generator[WatchedSpool]:
+    with TemporaryDirectory() as folder:
+        spool = WatchedSpool(Path(folder), memory_limit_bytes=memory_limit_bytes)
+        spool.recover()
+        yield spool
 
 
 def play(
@@ -87,16 +118,18 @@ def play(
     *,
     slots: int = 2,
     on_finished: Callable[[WorkKind, float, Outcome], None] | None = None,
+    spool: ArtifactSpool | None = None,
 ) -> None:
-    async def main() -> None:
-        executors = Executors({SCAN: kind}, slots, on_finished)
+    async def main(spool: ArtifactSpool) -> None:
+        executors = Executors({SCAN: kind}, spool, slots, on_finished)
         try:
             async with asyncio.timeout(PATIENCE_S):
                 await scene(executors)
         finally:
             assert await executors.close(timeout_s=PATIENCE_S)
 
-    asyncio.run(main())
+    with spool_of_files() as other:
+        asyncio.run(main(other if spool is None else spool))
 
 
 def begin(executor: Executor, number: int = 1) -> "asyncio.Task[Artifact]":
@@ -293,21 +326,24 @@ def test_a_result_that_was_finished_in_the_moment_of_the_cancel_is_dropped() -> 
             assert stop.wait(PATIENCE_S)
         return ARTIFACT
 
-    kind = Kind(finish_all_the_same)
+    kind = written_before(finish_all_the_same)
 
     async def scene(executors: Executors) -> None:
         task = begin(executors)
         await wait_until(kind.started.is_set)
+        assert len(spool) == 1
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert kind.dropped == [work()[0]]
+        assert len(spool) == 0
+        assert spool.dropped == [work()[0]]
 
-    play(kind, scene)
+    with spool_of_files() as spool:
+        play(kind, scene, spool=spool)
 
 
 def test_a_drop_that_fails_after_a_cancel_is_not_hidden() -> None:
-    kind = Kind(until_canceled, drop_error=OSError("read-only file system"))
+    kind = written_before(until_canceled)
 
     async def scene(executors: Executors) -> None:
         task = begin(executors)
@@ -316,7 +352,92 @@ def test_a_drop_that_fails_after_a_cancel_is_not_hidden() -> None:
         with pytest.raises(OSError, match="read-only"):
             await task
 
-    play(kind, scene)
+    with spool_of_files() as spool:
+        spool.drop_error = OSError("read-only file system")
+        play(kind, scene, spool=spool)
+
+
+@pytest.mark.parametrize(
+    "error", [QuarterdeckError(ErrorCode.WORK_FAILED, "it failed", "after all", "do not"), ZeroDivisionError()]
+)
+def test_what_fails_after_it_has_written_leaves_nothing(error: Exception) -> None:
+    def fail(execution: Execution) -> Artifact:
+        raise error
+
+    async def scene(executors: Executors) -> None:
+        with pytest.raises((ExecutionFailedError, ZeroDivisionError)):
+            await begin(executors)
+        assert len(spool) == 0
+        assert spool.dropped == [work()[0]]
+
+    with spool_of_files() as spool:
+        play(written_before(fail), scene, spool=spool)
+
+
+def test_rows_become_an_artifact_that_can_be_fetched_until_it_is_dropped() -> None:
+    class Rows(Kind):
+        async def execute(self, execution: Execution) -> Artifact:
+            return await execution.write(write_row)
+
+    async def scene(executors: Executors) -> None:
+        artifact = await begin(executors)
+        assert artifact.row_count == 1
+        assert spool.find(artifact.url.rpartition("/")[2]) is not None
+        await executors.drop(work()[0])
+        assert len(spool) == 0
+
+    with spool_of_files() as spool:
+        play(Rows(), scene, spool=spool)
+
+
+def test_rows_that_break_off_leave_nothing_and_others_may_be_written_instead() -> None:
+    def break_off(sink: RowSink) -> None:
+        write_row(sink)
+        raise KeyError("row 2")
+
+    class Twice(Kind):
+        async def execute(self, execution: Execution) -> Artifact:
+            try:
+                return await execution.write(break_off)
+            except KeyError:
+                assert len(spool) == 0
+                return await execution.write(write_row)
+
+    async def scene(executors: Executors) -> None:
+        assert (await begin(executors)).row_count == 1
+        assert len(spool) == 1
+
+    with spool_of_files() as spool:
+        play(Twice(), scene, spool=spool)
+
+
+def test_rows_that_are_complete_in_the_moment_of_the_cancel_are_no_artifact() -> None:
+    writing = threading.Event()
+
+    def write_late(sink: RowSink) -> None:
+        write_row(sink)
+        writing.set()
+        assert tokens[0].wait(PATIENCE_S)
+
+    tokens: list[threading.Event] = []
+
+    class Late(Kind):
+        async def execute(self, execution: Execution) -> Artifact:
+            tokens.append(threading.Event())
+            with execution.token.on_cancel(tokens[0].set):
+                return await execution.write(write_late)
+
+    async def scene(executors: Executors) -> None:
+        task = begin(executors)
+        await wait_until(writing.is_set)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert len(spool) == 0
+        assert spool.dropped == []
+
+    with spool_of_files() as spool:
+        play(Late(), scene, spool=spool)
 
 
 def test_a_cancel_during_the_preparation_stops_it_there() -> None:
@@ -419,27 +540,24 @@ def test_every_end_is_counted_and_timed() -> None:
     assert ends == [(SCAN, outcome) for outcome in outcomes]
 
 
-def test_an_executor_of_two_kinds_is_told_everything_once() -> None:
+def test_an_executor_of_two_kinds_is_warmed_up_once() -> None:
     kind = Kind()
 
-    async def main() -> None:
-        executors = Executors({SCAN: kind, LEAF: kind}, slots=1)
+    async def main(spool: ArtifactSpool) -> None:
+        executors = Executors({SCAN: kind, LEAF: kind}, spool, slots=1)
         await executors.warm_up()
-        executors.release(work()[0])
-        await executors.drop(work()[0])
         assert await executors.close(timeout_s=PATIENCE_S)
 
-    asyncio.run(main())
+    with spool_of_files() as spool:
+        asyncio.run(main(spool))
     assert kind.warmed == 1
-    assert kind.released == [work()[0]]
-    assert kind.dropped == [work()[0]]
 
 
 def test_a_leaf_has_a_thread_beside_a_scan_that_has_the_only_slot() -> None:
     scan, light = Kind(until_canceled), Kind()
 
-    async def main() -> None:
-        executors = Executors({SCAN: scan, LEAF: light}, slots=1)
+    async def main(spool: ArtifactSpool) -> None:
+        executors = Executors({SCAN: scan, LEAF: light}, spool, slots=1)
         async with asyncio.timeout(PATIENCE_S):
             long = begin(executors)
             await wait_until(scan.started.is_set)
@@ -448,7 +566,8 @@ def test_a_leaf_has_a_thread_beside_a_scan_that_has_the_only_slot() -> None:
             await asyncio.wait([long])
         assert await executors.close(timeout_s=PATIENCE_S)
 
-    asyncio.run(main())
+    with spool_of_files() as spool:
+        asyncio.run(main(spool))
 
 
 @pytest.mark.parametrize("says", [True, False, None])
@@ -468,20 +587,16 @@ def test_an_error_that_says_so_tells_that_the_work_ended_its_engine(says: bool |
     play(Kind(die), scene)
 
 
-def test_what_all_executors_can_forget_needs_no_drop() -> None:
-    first, second = Kind(), Kind()
-
-    async def main() -> None:
-        executors = Executors({SCAN: first, LEAF: second}, slots=1)
-        assert not executors.forget(work()[0])
-        first.forgettable.add(work()[0])
-        assert not executors.forget(work()[0])
-        second.forgettable.add(work()[0])
+def test_what_is_in_memory_alone_is_forgotten_and_needs_no_drop() -> None:
+    async def scene(executors: Executors) -> None:
+        await begin(executors)
+        assert len(spool) == 1
         assert executors.forget(work()[0])
-        assert await executors.close(timeout_s=PATIENCE_S)
+        assert len(spool) == 0
 
-    asyncio.run(main())
-    assert first.dropped == second.dropped == []
+    with spool_of_files(memory_limit_bytes=MIB) as spool:
+        play(written_before(finish), scene, spool=spool)
+        assert spool.dropped == []
 
 
 def test_a_drop_does_not_wait_for_a_slot() -> None:
@@ -491,16 +606,17 @@ def test_a_drop_does_not_wait_for_a_slot() -> None:
         task = begin(executors)
         await wait_until(kind.started.is_set)
         await executors.drop(work(2)[0])
-        assert kind.dropped == [work(2)[0]]
+        assert spool.dropped == [work(2)[0]]
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    play(kind, scene, slots=1)
+    with spool_of_files() as spool:
+        play(kind, scene, slots=1, spool=spool)
 
 
 def test_closing_cancels_what_runs_and_says_that_another_worker_may_run_it() -> None:
-    kind = Kind(until_canceled)
+    kind = written_before(until_canceled)
 
     async def scene(executors: Executors) -> None:
         task = begin(executors)
@@ -510,12 +626,13 @@ def test_closing_cancels_what_runs_and_says_that_another_worker_may_run_it() -> 
             await task
         assert caught.value.error.code == ErrorCode.UNAVAILABLE
         assert caught.value.error.retryable
-        assert kind.dropped == [work()[0]]
+        assert len(spool) == 0
         assert not [thread.name for thread in threading.enumerate() if thread.name.startswith(("execute", "drop"))]
         with pytest.raises(ExecutionFailedError):
             await begin(executors)
 
-    play(kind, scene)
+    with spool_of_files() as spool:
+        play(kind, scene, spool=spool)
 
 
 def test_a_work_that_was_canceled_before_the_closing_ends_as_canceled() -> None:
@@ -540,7 +657,7 @@ def test_closing_does_not_wait_for_ever_and_says_so() -> None:
         execution.token.check()
         return ARTIFACT
 
-    kind = Kind(stay)
+    kind = written_before(stay)
 
     async def scene(executors: Executors) -> None:
         task = begin(executors)
@@ -549,6 +666,7 @@ def test_closing_does_not_wait_for_ever_and_says_so() -> None:
         may_end.set()
         with pytest.raises(ExecutionFailedError):
             await task
-        assert kind.dropped == [work()[0]]
+        assert len(spool) == 0
 
-    play(kind, scene)
+    with spool_of_files() as spool:
+        play(kind, scene, spool=spool)

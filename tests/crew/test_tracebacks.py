@@ -6,15 +6,19 @@ import weakref
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from quarterdeck.core.ids import LeafId, QueryId, WorkId
 from quarterdeck.core.tracebacks import empty_frames
 from quarterdeck.core.workcoord.model import AttemptId, WorkKey, WorkSpec
+from quarterdeck.crew.artifacts.spool import ArtifactSpool
 from quarterdeck.crew.artifacts.threads import in_thread
 from quarterdeck.crew.executors import Execution
 from quarterdeck.metrics.model import LEAF
+from quarterdeck.stores.disk import DiskBudget, DiskLimits
 
 
 class Block:
@@ -72,8 +76,10 @@ async def _in_thread(function: Callable[[], None]) -> None:
 async def _in_slot(function: Callable[[], None]) -> None:
     key = WorkKey(QueryId("q"), LeafId("l"), WorkId("w"))
     spec = WorkSpec(key, LEAF, b"", affinity_key="any", tenant="default")
-    with ThreadPoolExecutor(1) as pool:
-        await Execution(AttemptId(key, 1), spec, lambda fraction: None, pool).run_in_thread(function)
+    with ThreadPoolExecutor(1) as pool, TemporaryDirectory() as folder:
+        budget = DiskBudget(Path(folder), DiskLimits(1 << 20))
+        spool = ArtifactSpool(Path(folder), budget, lambda: "http://w:1", lambda _: None)
+        await Execution(AttemptId(key, 1), spec, lambda fraction: None, pool, spool).write(lambda sink: function())
 
 
 @pytest.mark.parametrize("run", [_in_thread, _in_slot])

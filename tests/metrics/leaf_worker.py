@@ -59,14 +59,13 @@ class LeafWorker:
         self.budget_of_leaves = MemoryBudget()
         self.leaves = LeafExecutor(
             self.cache,
-            self.spool,
             threads=1,
             shelf_bytes=1 << 28,
             memory_bytes=1 << 30,
             budget=self.budget_of_leaves,
             on_query=lambda attempt, seconds, outcome: self.outcomes.append(outcome),
         )
-        self.executors = Executors({LEAF: self.leaves}, slots=1)
+        self.executors = Executors({LEAF: self.leaves}, self.spool, slots=1)
         self._number = 0
 
     async def put(self, shards: int = 1) -> list[Path]:

@@ -62,13 +62,12 @@ class Worker:
         self.outcomes: list[Outcome] = []
         self.executor = LeafExecutor(
             self.cache,
-            self.spool,
             threads=1,
             shelf_bytes=64 * MIB,
             memory_bytes=64 * MIB,
             on_query=lambda attempt, seconds, outcome: self.outcomes.append(outcome),
         )
-        self.executors = Executors({LEAF: self.executor}, slots=2)
+        self.executors = Executors({LEAF: self.executor}, self.spool, slots=2)
 
     def refs(self) -> tuple[SegmentRef, ...]:
         return tuple(

@@ -75,7 +75,7 @@ class Worker:
         )
         self.cache.recover()
         self.spool.recover()
-        self.executors = Executors({SCAN: ScanExecutor(scanner, self.cache, self.spool)}, slots=4)
+        self.executors = Executors({SCAN: ScanExecutor(scanner, self.cache)}, self.spool, slots=4)
 
     async def scan(self, sql: str, *files: ObjectRef, number: int = 1, **options: Any) -> Artifact:
         return await self.scan_payload(encode_task(ScanTask(sql, files, **options)), number)

@@ -1,10 +1,14 @@
-"""The worker's executor: one `KindExecutor` for each kind of work, and the threads in which they compute.
+"""The worker's executor: one `KindExecutor` for each kind of work, the threads in which they compute, and the life of
+the artifacts that they leave.
 
 An execution has two phases, both inside `KindExecutor.execute`. What waits for the network is awaited on the event
-loop. What computes goes through `Execution.run_in_thread`, for which there is a thread whenever the machine gives a
-place: one for each slot, and one for each further kind, so that no kind waits for another. Canceled in either, an
-execution has ended, thread included, and left nothing behind before the cancel is passed on: a slot that is free is
-free.
+loop. What computes goes through `Execution.run_in_thread` or `Execution.write`, for which there is a thread whenever
+the machine gives a place: one for each slot, and one for each further kind, so that no kind waits for another. Canceled
+in either, an execution has ended, thread included, and left nothing behind before the cancel is passed on: a slot that
+is free is free.
+
+A kind says which rows its answer has. The rest of an artifact's life is here: it is written, can be fetched, and goes
+again. An execution that fails leaves nothing behind, whatever it had written.
 
 It knows nothing of sessions, and nothing of what a kind does.
 """
@@ -21,6 +25,8 @@ from quarterdeck.core.tracebacks import with_empty_frames
 from quarterdeck.core.workcoord.coordinator.effects import Outcome
 from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError, WorkSpec
+from quarterdeck.crew.artifacts.spool import ArtifactSpool
+from quarterdeck.crew.artifacts.writer import RowSink
 from quarterdeck.crew.cancel import CancelToken
 from quarterdeck.crew.ports import ExecutionFailedError
 from quarterdeck.telemetry.traces import span
@@ -44,18 +50,20 @@ class Execution:
         spec: WorkSpec,
         progress: Callable[[float], None],
         pool: ThreadPoolExecutor,
+        spool: ArtifactSpool,
     ) -> None:
         self.attempt: Final = attempt
         self.spec: Final = spec
         self.token: Final = CancelToken()
         self._tell = progress
         self._pool = pool
+        self._spool = spool
         self._loop = asyncio.get_running_loop()
         self._last_progress_s = -_PROGRESS_INTERVAL_S
 
     async def run_in_thread(self, function: Callable[[], T]) -> T:
         """What it returns or raises. Canceled, it cancels the token and waits until the function has ended; a result
-        that comes too late is lost, and `KindExecutor.drop` is called for what it may have left."""
+        that comes too late is lost."""
         future = self._pool.submit(copy_context().run, with_empty_frames, function)
         try:
             return await asyncio.wrap_future(future)
@@ -64,6 +72,20 @@ class Execution:
             raise
         finally:
             del future  # it has the error, whose traceback has this frame: only the garbage collector would end that
+
+    async def write(self, fill: Callable[[RowSink], None]) -> Artifact:
+        """The attempt's artifact, with the rows that `fill` gives to the sink, in a thread. It opens the sink once and
+        stops soon after `token` is canceled. If it raises, nothing of it stays, and another `write` may follow."""
+        return await self.run_in_thread(lambda: self._write(fill))
+
+    def _write(self, fill: Callable[[RowSink], None]) -> Artifact:
+        writer = self._spool.create(self.attempt)
+        try:
+            fill(writer)
+            self.token.check()
+            return writer.finish()
+        finally:
+            writer.abandon()  # nothing, once it is finished
 
     def progress(self, fraction: float) -> None:
         """From 0 to 1, from any thread and as often as is convenient: ten times a second somebody is told."""
@@ -81,24 +103,11 @@ class KindExecutor(Protocol):
         ...
 
     async def execute(self, execution: Execution) -> Artifact:
-        """Does it, or raises a `QuarterdeckError`, and then leaves nothing behind. The function it gives to
-        `run_in_thread` stops soon after `execution.token` is canceled, and leaves nothing behind then either.
+        """Does it and returns what `execution.write` returned, or raises a `QuarterdeckError`. The function it gives to
+        `run_in_thread` stops soon after `execution.token` is canceled.
 
         An error with an attribute `ended_its_engine` that is True says that this work, and no other, ended the process
         of its engine: a work that does so twice is not tried again."""
-        ...
-
-    def release(self, attempt: AttemptId) -> None:
-        """Nobody waits for what a finished attempt left: it may go first if room is needed. On the event loop."""
-        ...
-
-    def forget(self, attempt: AttemptId) -> bool:
-        """Lets go of what a finished attempt left in memory alone; whether nothing remains to be dropped. On the event
-        loop."""
-        ...
-
-    def drop(self, attempt: AttemptId) -> None:
-        """Deletes what a finished attempt left here; an attempt that left nothing is fine. Called in a thread."""
         ...
 
 
@@ -108,6 +117,7 @@ class Executors:
     def __init__(
         self,
         kinds: Mapping[WorkKind, KindExecutor],
+        spool: ArtifactSpool,
         slots: int,
         on_finished: Callable[[WorkKind, float, Outcome], None] | None = None,
     ) -> None:
@@ -115,6 +125,7 @@ class Executors:
         self._kinds = dict(kinds)
         self._executors = tuple({id(executor): executor for executor in kinds.values()}.values())
         """Each once, though it may serve several kinds."""
+        self._spool = spool
         self._on_finished = on_finished
         threads = slots + max(0, len(kinds) - 1)  # as many as `core.workcoord.load` lets run at once
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="execute")
@@ -157,21 +168,22 @@ class Executors:
         try:
             key = attempt.key
             with span("execute", query_id=key.query_id, work_id=key.work_id, kind=spec.kind):
-                artifact = await executor.execute(Execution(attempt, spec, progress, self._pool))
+                artifact = await executor.execute(Execution(attempt, spec, progress, self._pool, self._spool))
             outcome = Outcome.SUCCEEDED
         except asyncio.CancelledError:
             outcome = Outcome.CANCELED
-            # It may have finished in the moment in which it was canceled.
-            dropped = self._drops.submit(executor.drop, attempt)
-            await _wait_for_end_of(dropped)
-            dropped.result()
+            await self._leave_nothing(attempt)  # it may have finished in the moment in which it was canceled
             if self._closed and task.uncancel() == 0:  # canceled by `close`, and by nobody else
                 raise _stopping(attempt) from None
             raise
         except QuarterdeckError as error:
+            await self._leave_nothing(attempt)
             culprit = getattr(error, "ended_its_engine", False) is True
             words = error.message[:_MAX_WORDS]
             raise ExecutionFailedError(WorkError(error.code, words, error.retryable, culprit)) from error
+        except Exception:
+            await self._leave_nothing(attempt)
+            raise
         finally:
             self._running.discard(task)
             if not self._running:
@@ -181,19 +193,21 @@ class Executors:
         return artifact
 
     def release(self, attempt: AttemptId) -> None:
-        for executor in self._executors:
-            executor.release(attempt)
+        self._spool.acknowledged(attempt)
 
     def forget(self, attempt: AttemptId) -> bool:
-        remain = [executor for executor in self._executors if not executor.forget(attempt)]
-        return not remain
+        return self._spool.forget(attempt)
 
     async def drop(self, attempt: AttemptId) -> None:
-        def drop_everywhere() -> None:
-            for executor in self._executors:
-                executor.drop(attempt)
+        await asyncio.wrap_future(self._drops.submit(self._spool.drop, attempt))
 
-        await asyncio.wrap_future(self._drops.submit(drop_everywhere))
+    async def _leave_nothing(self, attempt: AttemptId) -> None:
+        """Of an execution that has not succeeded."""
+        if self._spool.forget(attempt):
+            return
+        dropped = self._drops.submit(self._spool.drop, attempt)
+        await _wait_for_end_of(dropped)
+        dropped.result()
 
     async def close(self, timeout_s: float) -> bool:
         """Cancels what runs and ends the threads; whether all have ended in time. One that has not ends by itself, or

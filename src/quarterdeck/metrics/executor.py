@@ -1,12 +1,11 @@
-"""The worker's side of a query: segments through the cache, a leaf evaluated in a thread, its answer into an artifact.
+"""The worker's side of a query: segments through the cache, a leaf evaluated in a thread, its answer as rows.
 
-The files stay pinned until the artifact is finished. Nothing is left of a work that failed or was canceled.
+The files stay pinned until the last row is written.
 """
 
 import asyncio
 import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -15,8 +14,7 @@ from typing import Final
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.workcoord.coordinator.effects import Outcome
 from quarterdeck.core.workcoord.model import Artifact, AttemptId
-from quarterdeck.crew.artifacts.spool import ArtifactSpool
-from quarterdeck.crew.artifacts.writer import ArtifactWriter
+from quarterdeck.crew.artifacts.writer import RowSink
 from quarterdeck.crew.cancel import WorkCanceledError
 from quarterdeck.crew.executors import Execution
 from quarterdeck.crew.inputs import opened_files
@@ -83,7 +81,6 @@ class LeafExecutor:
     def __init__(
         self,
         cache: ParquetCache,
-        spool: ArtifactSpool,
         *,
         threads: int,
         shelf_bytes: int,
@@ -95,7 +92,6 @@ class LeafExecutor:
         what one work may take on top, and `budget` what all of them share. `on_query` gets the seconds that a work
         took, and how it ended; on the loop."""
         self._cache = cache
-        self._spool = spool
         self._threads = Threads(threads)
         self._memory_bytes = memory_bytes
         self._budget = budget or MemoryBudget()
@@ -133,7 +129,7 @@ class LeafExecutor:
                 found = zip(task.segments, paths, strict=True)
                 inputs.files = [(segment, path) for segment, path in found if path is not None]
                 inputs.load_s = time.monotonic() - began_s
-                artifact = await execution.run_in_thread(lambda: self._run(task, inputs, execution))
+                artifact = await self._run(task, inputs, execution)
             outcome = Outcome.SUCCEEDED
         except asyncio.CancelledError:
             outcome = Outcome.CANCELED
@@ -143,41 +139,21 @@ class LeafExecutor:
                 self._on_query(execution.attempt, time.monotonic() - began_s, outcome)
         return artifact
 
-    def release(self, attempt: AttemptId) -> None:
-        self._spool.acknowledged(attempt)
-
-    def forget(self, attempt: AttemptId) -> bool:
-        return self._spool.forget(attempt)
-
-    def drop(self, attempt: AttemptId) -> None:
-        self._spool.drop(attempt)
-
-    # In a thread
-
-    def _run(self, task: Task, inputs: _Inputs, execution: Execution) -> Artifact:
+    async def _run(self, task: Task, inputs: _Inputs, execution: Execution) -> Artifact:
         """Where segments may be missing, one that is found so, even when half of it was read, is left out and all is
         done anew: an answer has all of a segment or nothing."""
         while True:
             try:
-                return self._answer(task, inputs, execution)
+                return await self._answer(task, inputs, execution)
             except UnreadableSegmentError as error:
                 if not task.partial_allowed or not inputs.leave_out(error):
                     raise
 
-    def _answer(self, task: Task, inputs: _Inputs, execution: Execution) -> Artifact:
+    async def _answer(self, task: Task, inputs: _Inputs, execution: Execution) -> Artifact:
         """What is wrong with the query itself is an answer like any other: nobody need try again elsewhere. Nor over a
         mistake of ours, which is told in the log as well."""
-        doing = "a leaf" if isinstance(task, LeafTask) else "a list of series"
         try:
-            source = _CountingSource(SegmentSource(self._opened(inputs, execution), self.shelf, task.part))
-            with named_defects(lambda: doing), self._writing(execution) as writer:
-                match task:
-                    case LeafTask():
-                        self._evaluate(task, source, inputs, writer, execution)
-                    case SeriesTask():
-                        self._list(task, source, inputs, writer, execution)
-                execution.token.check()
-                return writer.finish()
+            return await execution.write(lambda sink: self._fill(task, inputs, sink, execution))
         except Stopped:
             raise WorkCanceledError from None
         except DefectError:
@@ -187,17 +163,20 @@ class LeafExecutor:
         except (ExecutionError, LimitExceeded) as error:
             if not isinstance(task, LeafTask):
                 raise
-            with self._writing(execution) as writer:
-                LeafWriter(_leaf_of(task)[1], writer).finish(Notes(), report_of(error))
-                return writer.finish()
+            leaf, refusal = _leaf_of(task)[1], report_of(error)
+            return await execution.write(lambda sink: LeafWriter(leaf, sink).finish(Notes(), refusal))
 
-    @contextmanager
-    def _writing(self, execution: Execution) -> Generator[ArtifactWriter]:
-        writer = self._spool.create(execution.attempt)
-        try:
-            yield writer
-        finally:
-            writer.abandon()  # nothing, once it is finished
+    # In a thread
+
+    def _fill(self, task: Task, inputs: _Inputs, sink: RowSink, execution: Execution) -> None:
+        doing = "a leaf" if isinstance(task, LeafTask) else "a list of series"
+        source = _CountingSource(SegmentSource(self._opened(inputs, execution), self.shelf, task.part))
+        with named_defects(lambda: doing):
+            match task:
+                case LeafTask():
+                    self._evaluate(task, source, inputs, sink, execution)
+                case SeriesTask():
+                    self._list(task, source, inputs, sink, execution)
 
     def _opened(self, inputs: _Inputs, execution: Execution) -> list[OpenSegment]:
         found: list[OpenSegment] = []
@@ -221,13 +200,13 @@ class LeafExecutor:
         task: LeafTask,
         source: "_CountingSource",
         inputs: _Inputs,
-        artifact: ArtifactWriter,
+        sink: RowSink,
         execution: Execution,
     ) -> None:
         """A work that the process ends, to have its memory, is refused like one that needs more than it may."""
         with MemoryShare(self._budget, execution.attempt.key.query_id, task.query) as share:
             try:
-                self._evaluate_within(share, task, source, inputs, artifact, execution)
+                self._evaluate_within(share, task, source, inputs, sink, execution)
             except Stopped:
                 share.check()
                 raise
@@ -238,7 +217,7 @@ class LeafExecutor:
         task: LeafTask,
         source: "_CountingSource",
         inputs: _Inputs,
-        artifact: ArtifactWriter,
+        sink: RowSink,
         execution: Execution,
     ) -> None:
         query, leaf = _leaf_of(task)
@@ -251,7 +230,7 @@ class LeafExecutor:
         memory = Memory(min(limits.memory_bytes, self._memory_bytes), share)
         threads = self._threads.until(should_stop)
         context = Context(threads, memory, notes, task.times.lookback_ms, query.instant, should_stop)
-        writer = LeafWriter(leaf, artifact)
+        writer = LeafWriter(leaf, sink)
         began_s, write_s = time.perf_counter(), 0.0
         for block in evaluate_leaf(leaf, source, context, limits.block_cells):
             writing_s = time.perf_counter()
@@ -268,7 +247,7 @@ class LeafExecutor:
         task: SeriesTask,
         source: "_CountingSource",
         inputs: _Inputs,
-        artifact: ArtifactWriter,
+        sink: RowSink,
         execution: Execution,
     ) -> None:
         found: set[Labels] = set()
@@ -287,7 +266,7 @@ class LeafExecutor:
             if len(found) > task.max_series:
                 raise _too_many_series(task.max_series)
             source.series = len(found)
-            write_series(artifact, sorted(found), source.report(inputs))
+            write_series(sink, sorted(found), source.report(inputs))
 
 
 class _CountingSource:

@@ -16,7 +16,6 @@ class MetricsOnWorker(WorkerPart):
         self._memory = host.memory
         self._leaves = LeafExecutor(
             host.storage.cache,
-            host.storage.spool,
             threads=settings.leaf_threads,
             shelf_bytes=settings.sample_memory_bytes,
             memory_bytes=settings.leaf_memory_bytes,

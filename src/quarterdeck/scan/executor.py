@@ -1,6 +1,6 @@
-"""The worker's side of a scan: files through the cache, SQL in an engine's process, rows into an artifact.
+"""The worker's side of a scan: files through the cache, SQL in an engine's process, rows as they come.
 
-The files stay pinned until the artifact is finished. Nothing is left of a scan that failed or was canceled.
+The files stay pinned until the last row is written.
 """
 
 import asyncio
@@ -13,8 +13,7 @@ import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.workcoord.coordinator.effects import Outcome
 from quarterdeck.core.workcoord.model import Artifact, AttemptId
-from quarterdeck.crew.artifacts.spool import ArtifactSpool
-from quarterdeck.crew.artifacts.writer import ArtifactWriter
+from quarterdeck.crew.artifacts.writer import RowSink
 from quarterdeck.crew.cancel import CancelToken
 from quarterdeck.crew.executors import Execution
 from quarterdeck.crew.inputs import opened_files
@@ -40,13 +39,11 @@ class ScanExecutor:
         self,
         scanner: ContainedScanner,
         cache: ParquetCache,
-        spool: ArtifactSpool,
         on_query: Callable[[AttemptId, float, Outcome], None] | None = None,
     ) -> None:
         """`on_query` gets the seconds that the engine had a work, and how it ended; on the loop."""
         self._scanner = scanner
         self._cache = cache
-        self._spool = spool
         self._on_query = on_query
 
     async def warm_up(self) -> None:
@@ -64,7 +61,7 @@ class ScanExecutor:
             began_s = time.monotonic()
             outcome = Outcome.FAILED
             try:
-                artifact = await execution.run_in_thread(lambda: self._scan(task, files, execution))
+                artifact = await self._scan(task, files, execution)
                 outcome = Outcome.SUCCEEDED
             except asyncio.CancelledError:
                 outcome = Outcome.CANCELED
@@ -74,36 +71,14 @@ class ScanExecutor:
                     self._on_query(execution.attempt, time.monotonic() - began_s, outcome)
             return artifact
 
-    def release(self, attempt: AttemptId) -> None:
-        self._spool.acknowledged(attempt)
-
-    def forget(self, attempt: AttemptId) -> bool:
-        return self._spool.forget(attempt)
-
-    def drop(self, attempt: AttemptId) -> None:
-        self._spool.drop(attempt)
-
     def _warm_up(self) -> None:
         with self._scanner.scan("SELECT 1", (), CancelToken()) as rows:
             list(rows)
         self._scanner.warm_up()
 
-    # In a thread
-
-    def _scan(self, task: ScanTask, files: Sequence[ScanFile], execution: Execution) -> Artifact:
-        writer = self._spool.create(execution.attempt)
+    async def _scan(self, task: ScanTask, files: Sequence[ScanFile], execution: Execution) -> Artifact:
         try:
-            with self._scanner.scan(
-                task.sql,
-                files,
-                execution.token,
-                with_filename=task.with_filename,
-                path_columns=task.path_columns,
-                part=task.part,
-            ) as rows:
-                self._write(task, rows, writer, execution)
-            execution.token.check()
-            return writer.finish()
+            return await execution.write(lambda sink: self._fill(task, files, sink, execution))
         except _arrow.ArrowNotImplementedError as error:
             raise QuarterdeckError(
                 ErrorCode.WORK_FAILED,
@@ -111,13 +86,24 @@ class ScanExecutor:
                 f"Parquet has no such type: {error}",
                 "cast the column to another type in the SQL",
             ) from error
-        finally:
-            writer.abandon()  # nothing, once it is finished
 
-    def _write(self, task: ScanTask, rows: ContainedRows, writer: ArtifactWriter, execution: Execution) -> None:
+    # In a thread
+
+    def _fill(self, task: ScanTask, files: Sequence[ScanFile], sink: RowSink, execution: Execution) -> None:
+        with self._scanner.scan(
+            task.sql,
+            files,
+            execution.token,
+            with_filename=task.with_filename,
+            path_columns=task.path_columns,
+            part=task.part,
+        ) as rows:
+            self._write(task, rows, sink, execution)
+
+    def _write(self, task: ScanTask, rows: ContainedRows, sink: RowSink, execution: Execution) -> None:
         insist_names(rows.schema.names)
         insist_writable(rows.schema)
-        writer.open(rows.schema, task.ts_column)
+        sink.open(rows.schema, task.ts_column)
         row_count = 0
         for batch in rows:
             row_count += batch.num_rows
@@ -130,7 +116,7 @@ class ScanExecutor:
                     retryable=False,
                 )
             _check_rows(batch)
-            writer.write(batch)
+            sink.write(batch)
             execution.progress(_OPENED + (1 - _OPENED) * rows.fraction)
 
 

@@ -24,7 +24,7 @@ class ScansOnWorker(WorkerPart):
             idle_databases=_IDLE_DATABASES,
         )
         self._scanner = ContainedScanner(limits, at_once=settings.slots)
-        self._executor = ScanExecutor(self._scanner, host.storage.cache, host.storage.spool, host.observe)
+        self._executor = ScanExecutor(self._scanner, host.storage.cache, host.observe)
 
     def executors(self) -> Mapping[WorkKind, KindExecutor]:
         return {SCAN: self._executor}

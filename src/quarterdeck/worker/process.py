@@ -97,7 +97,7 @@ class Worker:
             self._storage = await asyncio.to_thread(self._open_storage)
             self._parts = await self._make_parts(stack)
             executors = {kind: one for part in self._parts for kind, one in part.executors().items()}
-            self._executors = Executors(executors, settings.slots)
+            self._executors = Executors(executors, self._storage.spool, settings.slots)
             stack.push_async_callback(self._executors.close, settings.shutdown_max_s / 2)
             self._route = ArtifactRoute(self._storage.spool)
             await self._listen_http(stack)

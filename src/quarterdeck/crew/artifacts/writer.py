@@ -35,6 +35,18 @@ class Finished:
     stamp: Stamp
 
 
+class RowSink(Protocol):
+    """Where whoever makes rows puts them: an `ArtifactWriter`, which somebody else finishes or abandons."""
+
+    def open(self, schema: Schema, ts_column: str | None) -> None:
+        """Says what the rows look like. `ts_column` holds their time: int64 in milliseconds, or a timestamp."""
+        ...
+
+    def write(self, batch: RecordBatch) -> None:
+        """Adds rows."""
+        ...
+
+
 class Berth(Protocol):
     """Where an artifact comes to lie: the spool's side of a writer."""
 

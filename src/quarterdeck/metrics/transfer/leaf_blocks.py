@@ -11,9 +11,10 @@ others; a larger one has them whenever there may be histograms.
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, NoReturn, Protocol
+from typing import Final, NoReturn
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.crew.artifacts.writer import RowSink
 from quarterdeck.metrics.arrow_arrays import Array, RecordBatch, pa
 from quarterdeck.metrics.promql.blocks import Axis
 from quarterdeck.metrics.promql.flow.leaf import LeafBlock
@@ -28,18 +29,6 @@ _SMALL_BYTES: Final = 256 * 1024
 """So much is held until the answer is whole: then it is small."""
 _MOST_STEPS: Final = 2**31
 """Of samples, which have times of their own: it is a number and no more."""
-
-
-class Sink(Protocol):
-    """Where rows go: an `ArtifactWriter`."""
-
-    def open(self, schema: Any, ts_column: str | None) -> None:
-        """Says what the rows look like."""
-        ...
-
-    def write(self, batch: RecordBatch) -> None:
-        """Adds rows."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +48,7 @@ class _Columns:
 class LeafWriter:
     """Writes blocks to an artifact, which is the caller's to finish or to abandon."""
 
-    def __init__(self, leaf: BaseExpr, sink: Sink) -> None:
+    def __init__(self, leaf: BaseExpr, sink: RowSink) -> None:
         self._form = form_of(leaf)
         self._sink = sink
         self._schema: rw.Schema | None = None

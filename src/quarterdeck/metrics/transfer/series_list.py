@@ -3,23 +3,17 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, cast
 
 import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.crew.artifacts.writer import RowSink
 from quarterdeck.metrics.promql.labels import METRIC_NAME, Labels, get
 from quarterdeck.metrics.segments.label_text import label_text, labels_of
 
 _arrow: Final = cast("Any", pyarrow)
 _SCHEMA: Final = _arrow.schema([("metric", _arrow.string()), ("labels", _arrow.string()), ("report", _arrow.string())])
-
-
-class Sink(Protocol):
-    """What rows are written to; an `ArtifactWriter` is one."""
-
-    def open(self, schema: Any, ts_column: str | None) -> None: ...
-    def write(self, batch: Any) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +24,7 @@ class SeriesList:
     report: Mapping[str, Any]
 
 
-def write_series(sink: Sink, series: Sequence[Labels], report: Mapping[str, int | float | str]) -> None:
+def write_series(sink: RowSink, series: Sequence[Labels], report: Mapping[str, int | float | str]) -> None:
     """Opens the sink and writes all of them."""
     sink.open(_SCHEMA, None)
     count = len(series)
