@@ -8,12 +8,13 @@ import re
 import sys
 from pathlib import Path
 
+from quarterdeck.core.leadership.table import CANDIDATE_TABLE
 from quarterdeck.core.workcoord.coordinator.tables import WORK_TABLE, WORKER_TABLE
 from quarterdeck.core.workcoord.worker.tables import ATTEMPT_TABLE
 
 _PAGE = Path(__file__).parent.parent / "ARCHITECTURE.md"
 _PLACE = re.compile(r"<!-- diagram: (?P<name>\w+) -->.*?<!-- /diagram -->", re.DOTALL)
-_TABLES = {table.name: table for table in (WORK_TABLE, WORKER_TABLE, ATTEMPT_TABLE)}
+_TABLES = {table.name: table for table in (WORK_TABLE, WORKER_TABLE, ATTEMPT_TABLE, CANDIDATE_TABLE)}
 
 
 def redrawn(page: str) -> str:

@@ -17,5 +17,8 @@ QueryId = NewType("QueryId", str)
 LeafId = NewType("LeafId", str)
 WorkId = NewType("WorkId", str)
 
+CandidateId = NewType("CandidateId", str)
+"""One process that stands for leadership, new with each start: not the name of a coordinator, which may come back."""
+
 Fence = NewType("Fence", int)
 """Rises with every leader. What is declared obeys only the highest one that was seen."""
