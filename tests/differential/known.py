@@ -176,16 +176,16 @@ KNOWN: Final = (
     ),
     Known(
         "extrapolation to zero",
-        "Up to 2.44 `rate` and `increase` looked at a counter's zero point before, since then after the threshold that "
-        "says whether the series starts within the window. They differ where it does start there, 0.5 to 1.1 "
-        "intervals after its zero point.",
+        "Up to 2.44 `rate` and `increase` looked at a counter's zero point before the threshold that says whether the "
+        "series starts within the window; since then they look at it after. The results differ if the series starts "
+        "within the window, 0.5 to 1.1 intervals after its zero point.",
         "Data: series without gaps are regular to 2 %, and counters start at 0 or far above. Queries: these functions "
         "take counters, series without gaps, and subqueries of those.",
     ),
     Known(
         "names go away at the end",
         "Our engine has delayed name removal: a function's result still has a name for `by (__name__)` or "
-        "`label_replace`, and two series that differ in their name only clash at the end, not at the function.",
+        "`label_replace`. Two series that differ in their name only clash at the end, not at the function.",
         "Queries: `__name__` is used on what still has its name in both (Vector.named); functions are not applied to "
         "series that differ in their name only (Vector.several).",
     ),
@@ -196,8 +196,8 @@ KNOWN: Final = (
     ),
     Known(
         "new in 3.x",
-        "mad_over_time, sort_by_label, limitk, info, first_over_time, ts_of_*, histogram_avg, durations as numbers, "
-        "numbers as durations, quoted names, fill, anchored and smoothed are unknown to the peer.",
+        "2.42 does not know mad_over_time, sort_by_label, limitk, info, first_over_time, ts_of_*, histogram_avg, "
+        "durations as numbers, numbers as durations, quoted names, fill, anchored and smoothed.",
         "Queries: none of them. The broken queries lose a bracket or a comma, never a unit.",
     ),
     Known(
@@ -207,38 +207,38 @@ KNOWN: Final = (
     ),
     Known(
         "timestamp with @ and offset",
-        "Prometheus, 3.x too, forgets the offset of a selector with `@` directly within `timestamp`, and finds nothing "
-        "or a sample of another time. Ours heeds it.",
+        "Prometheus, including 3.x, forgets the offset of a selector with `@` directly within `timestamp`. It finds "
+        "nothing, or a sample of another time. Ours applies the offset.",
         "Queries: nothing with both within `timestamp`.",
     ),
     Known(
         "predict_linear with @",
-        "Prometheus moves the window of a range with `@` along with the steps of a range query, for this function "
-        "alone. Ours stays.",
+        "For this function alone, Prometheus moves the window of a range with `@` along with the steps of a range "
+        "query. Ours stays.",
         "Queries: no `@` within `predict_linear`.",
     ),
     Known(
         "fixed times in empty subqueries",
-        "Where no step of a subquery lies within its range, Prometheus, 3.x too, evaluates what has an `@` inside at "
-        "the next step all the same, and answers with a sample from after the range. Ours is empty.",
+        "If no step of a subquery lies within its range, Prometheus, including 3.x, still evaluates what has an `@` "
+        "inside at the next step, and answers with a sample from after the range. Ours is empty.",
         "Queries: no `@` in a subquery whose step is longer than its range may be.",
     ),
     Known(
         "spread of infinities",
-        "In 2.42 the stddev and stdvar of one infinity or not-a-number are 0, and those over time of values whose "
-        "squares overflow are not-a-number. Since 3.0: not-a-number, and infinity.",
+        "In 2.42 the stddev and stdvar of a single infinity or NaN are 0; since 3.0 they are NaN. In 2.42 those over "
+        "time of values whose squares overflow are NaN; since 3.0 they are infinity.",
         "Queries: spreads are taken of finite values only (Vector.finite).",
     ),
     Known(
         "names that change between steps",
-        "As with other names that go away at the end: where `or` takes a series from one metric at one step and from "
-        "another at the next, it is one series in 2.42 and two in ours, which clash within a window.",
+        "This follows from delayed name removal. If `or` takes a series from one metric at one step and from another "
+        "at the next, 2.42 has one series. Ours has two, which clash within a window.",
         "Queries: no `or` within a subquery.",
     ),
     Known(
         "parameters with @",
-        "In a range query 2.42 moves an `@` within the parameter of an aggregation along with the steps, and takes the "
-        "first step's parameter for all when the vector is the same at all steps (`vector(2)`, or by `@`).",
+        "In a range query 2.42 moves an `@` within the parameter of an aggregation along with the steps. If the vector "
+        "is the same at all steps (`vector(2)`, or by `@`), it uses the first step's parameter for all of them.",
         "Queries: the parameter of `quantile` is a number when there is an `@` or a `vector()`; those of `topk` and "
         "`bottomk` always are.",
     ),
@@ -249,40 +249,41 @@ KNOWN: Final = (
     ),
     Known(
         "sinh and cosh near the largest number",
-        "Go computes them from the exponential, which overflows at 709.8; they themselves do at 710.5, and so in ours.",
+        "Go computes them from the exponential, which overflows at 709.8. They themselves overflow at 710.5, as in "
+        "ours.",
         "Queries: their argument is clamped to ±700.",
     ),
     Known(
         "last bits of functions",
         "Go has its own implementations of powers, logarithms and trigonometric functions; ours are the C library's. "
-        "Their last bits differ, and it shows in the difference of two results that are almost equal.",
+        "Their last bits differ, which shows in the difference of two results that are almost equal.",
         "Predicate: our own answer at the same place moves as well when the results of these functions, and of "
         "`timestamp`, are moved by 4e-16.",
         is_last_bit,
     ),
     Known(
         "sums of minus zero",
-        "In 2.42 the sum of one -0 is -0; since 3.0 the carried error makes it 0. Divisions show it.",
+        "In 2.42 the sum of a single -0 is -0; since 3.0 the carried error makes it 0. A division shows it.",
         "Data: no -0 is stored. Queries may still make one.",
     ),
     Known(
         "filters hide ambiguity",
-        "In 2.x two series that match one are an error only if a comparison keeps both; since then always.",
+        "In 2.x two series that match one are an error only if a comparison keeps both. Since 3.0 they always are.",
         "Predicate: ours fails for this reason, and the query filters by comparing vectors.",
         is_hidden_ambiguity,
     ),
     Known(
         "ties of topk",
-        "Which of several equal values topk and bottomk pick depends on the order of the series in storage.",
+        "In Prometheus the order of the series in storage decides which of several equal values topk and bottomk pick.",
         "Queries: inside a query they pick from distinct values (Vector.distinct). At the top of one, the predicate: "
         "at every time the picked values are the same.",
         is_tie,
     ),
     Known(
         "rounding",
-        "Since 3.0 `sum` and `avg` carry the rounding error along (Kahan), and the order of the series is another; "
-        "`deriv` and `predict_linear` over many samples lose fewer digits in ours where a line rises by less than a "
-        "millionth of the values. It shows where a query makes much out of the last bit.",
+        "Since 3.0 `sum` and `avg` carry the rounding error along (Kahan), and the order of the series differs. If a "
+        "line rises by less than a millionth of the values, `deriv` and `predict_linear` over many samples lose fewer "
+        "digits in ours. It shows in queries that amplify the last bit.",
         "Tolerance 1e-9, and the predicate: our own answer at the same place moves as well when every series is "
         "multiplied by 1 ± 1e-13; or there is an average, 0 for one and next to it for the other; or the whole is a "
         "sum of far larger terms. Queries: `count_values`, where a last bit becomes a label, counts stored or whole "
