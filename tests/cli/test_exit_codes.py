@@ -108,7 +108,7 @@ def test_the_page_lists_the_exit_code_of_every_failure() -> None:
 def test_a_partial_answer_has_an_exit_code_that_no_failure_has() -> None:
     taken = {row.exit_code for row in ERROR_TABLE.values()} | {0, 1, 2, 141}
     assert PARTIAL_EXIT_CODE not in taken
-    assert f"**{PARTIAL_EXIT_CODE}** is a search" in PAGE.read_text()
+    assert f"**{PARTIAL_EXIT_CODE}**: a search whose answer is **partial**" in PAGE.read_text()
     assert f"exit code {PARTIAL_EXIT_CODE}" in " ".join(CliRunner().invoke(app, ["search", "--help"]).stdout.split())
 
 
