@@ -146,12 +146,14 @@ def control_samples() -> Sequence[bytes]:
         tenant="default",
         address="http://w:1",
     )
-    spec = WorkSpec(_ATTEMPT.key, WorkKind("leaf"), b"payload", "key", "default")
+    spec = WorkSpec(_ATTEMPT.key, WorkKind("leaf"), b"payload", "key", "default", leaves_nothing=True)
     artifact = Artifact("http://w:1/artifacts/a.parquet", 100, "xxh3_128:00", 5, -1, 9, 1)
     envelopes = (
         Envelope(None, 0, (m.Register(worker, WorkerStatus(True)),)),
         Envelope(SessionId("s"), 1, (m.AssignWork(spec, 3), m.CancelWork(_ATTEMPT), m.CoordinatorBeat(1.5))),
-        Envelope(SessionId("s"), 2, (m.WorkReady(_ATTEMPT, artifact), m.WorkProgressed(_ATTEMPT, 0.5))),
+        Envelope(
+            SessionId("s"), 2, (m.WorkReady(_ATTEMPT, artifact), m.WorkProgressed(_ATTEMPT, 0.5), m.WorkEnded(_ATTEMPT))
+        ),
         Envelope(
             SessionId("s"),
             3,

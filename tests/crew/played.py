@@ -14,6 +14,7 @@ from quarterdeck.core.workcoord.messages import CreditChanged, Register, Registe
 from quarterdeck.core.workcoord.model import (
     Artifact,
     AttemptId,
+    Ended,
     LivenessPolicy,
     WorkerInfo,
     WorkerStatus,
@@ -168,9 +169,9 @@ class PlayedExecutor:
         self.stop_s = 0.0
         self.drop_s = 0.0
         self.keeps_in_memory = False
-        self.work: Callable[[AttemptId, Callable[[float], None]], Awaitable[Artifact]] = _after_a_second
+        self.work: Callable[[AttemptId, Callable[[float], None]], Awaitable[Artifact | Ended]] = _after_a_second
 
-    async def execute(self, attempt: AttemptId, spec: WorkSpec, progress: Callable[[float], None]) -> Artifact:
+    async def execute(self, attempt: AttemptId, spec: WorkSpec, progress: Callable[[float], None]) -> Artifact | Ended:
         self.started.append(attempt)
         self.running.add(attempt)
         try:
@@ -230,9 +231,9 @@ def welcome(session: str = "s1") -> Registered:
     return Registered(SessionId(session), CoordinatorId("c0"), LivenessPolicy())
 
 
-def leaf(name: str = "a", query_id: QueryId = QUERY) -> WorkSpec:
+def leaf(name: str = "a", query_id: QueryId = QUERY, *, leaves_nothing: bool = False) -> WorkSpec:
     key = WorkKey(query_id, LeafId("l"), WorkId(name))
-    return WorkSpec(key, LEAF)
+    return WorkSpec(key, LEAF, leaves_nothing=leaves_nothing)
 
 
 async def register_with(link: PlayedLink, name: str = "w0", credit: int = 1) -> None:

@@ -26,11 +26,12 @@ from quarterdeck.core.workcoord.messages import (
     Registered,
     WorkAccepted,
     WorkCanceled,
+    WorkEnded,
     WorkerBeat,
     WorkProgressed,
     WorkReady,
 )
-from quarterdeck.core.workcoord.model import AttemptId, WorkError, WorkerStatus
+from quarterdeck.core.workcoord.model import ENDED, AttemptId, WorkError, WorkerStatus
 from quarterdeck.crew.coordinator import CoordinatorDriver, QueryHandle
 from quarterdeck.crew.ports import FetchFailedError
 from tests.crew.played import (
@@ -280,6 +281,43 @@ async def test_a_result_is_fetched_delivered_and_acknowledged() -> None:
     await asyncio.sleep(0.03)  # acknowledgements are in no hurry
     assert {m.attempt for m in link.said_by_driver() if isinstance(m, ArtifactAck)} == attempts
     assert shore.driver.left_over() == []
+    link.hang_up()
+    await task
+    await shore.leave()
+
+
+@played
+async def test_the_end_of_a_work_that_leaves_nothing_is_delivered_and_nothing_is_fetched() -> None:
+    shore = Shore()
+    link, task = await shore.worker(credit=1)
+    handle = shore.driver.open_query(QUERY, None)
+    handle.submit(leaf(leaves_nothing=True))
+    handle.seal()
+    assignment: AssignWork = await link.hear_a(AssignWork)
+    assert assignment.spec.leaves_nothing
+    link.say(WorkAccepted(assignment.attempt), WorkEnded(assignment.attempt))
+    assert await handle.next_result() == (assignment.spec.key, ENDED)
+    assert await handle.next_result() is None
+    assert handle.ended == ef.EndQuery(QUERY, ef.Outcome.SUCCEEDED, None)
+    await asyncio.sleep(0.03)
+    assert not [message for message in link.said_by_driver() if isinstance(message, ArtifactAck)]
+    assert shore.driver.left_over() == []
+    link.hang_up()
+    await task
+    await shore.leave()
+
+
+@played
+async def test_an_end_that_nobody_reads_is_discarded_without_the_fetcher() -> None:
+    shore = Shore()
+    link, task = await shore.worker(credit=1)
+    handle = shore.driver.open_query(QUERY, None)
+    handle.submit(leaf(leaves_nothing=True))
+    assignment: AssignWork = await link.hear_a(AssignWork)
+    link.say(WorkAccepted(assignment.attempt), WorkEnded(assignment.attempt))
+    await settle()
+    handle.close("nobody reads it")
+    assert shore.fetcher.discarded == []
     link.hang_up()
     await task
     await shore.leave()

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,7 +18,7 @@ from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.ids import LeafId, QueryId, WorkId
 from quarterdeck.core.workcoord.coordinator.effects import Outcome
 from quarterdeck.core.workcoord.kinds import WorkKind
-from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError, WorkKey, WorkSpec
+from quarterdeck.core.workcoord.model import ENDED, Artifact, AttemptId, Ended, WorkError, WorkKey, WorkSpec
 from quarterdeck.crew.artifacts.spool import ArtifactSpool
 from quarterdeck.crew.artifacts.writer import RowSink
 from quarterdeck.crew.executors import Execution, Executors, KindExecutor
@@ -71,7 +71,7 @@ class Kind:
     async def warm_up(self) -> None:
         self.warmed += 1
 
-    async def execute(self, execution: Execution) -> Artifact:
+    async def execute(self, execution: Execution) -> Artifact | Ended:
         if self.prepare is not None:
             await self.prepare(execution)
         return await execution.run_in_thread(lambda: self._run(execution))
@@ -132,7 +132,7 @@ def play(
         asyncio.run(main(other if spool is None else spool))
 
 
-def begin(executor: Executor, number: int = 1) -> "asyncio.Task[Artifact]":
+def begin(executor: Executor, number: int = 1) -> "asyncio.Task[Artifact | Ended]":
     return asyncio.create_task(executor.execute(*work(number), ignore_progress))
 
 
@@ -374,6 +374,32 @@ def test_what_fails_after_it_has_written_leaves_nothing(error: Exception) -> Non
         play(written_before(fail), scene, spool=spool)
 
 
+@pytest.mark.parametrize("leaves_nothing", [False, True])
+def test_a_work_ends_as_it_was_to_end_or_fails_for_good_and_leaves_nothing(leaves_nothing: bool) -> None:
+    class Both(Kind):
+        ends: bool = leaves_nothing
+
+        async def execute(self, execution: Execution) -> Artifact | Ended:
+            artifact = await execution.write(write_row)
+            return ENDED if self.ends else artifact
+
+    async def scene(executors: Executors) -> None:
+        attempt, spec = work()
+        spec = replace(spec, leaves_nothing=leaves_nothing)
+        end = await executors.execute(attempt, spec, ignore_progress)
+        assert isinstance(end, Ended) is leaves_nothing
+        await executors.drop(attempt)
+        kind.ends = not leaves_nothing
+        with pytest.raises(ExecutionFailedError, match="it was to leave") as caught:
+            await executors.execute(attempt, spec, ignore_progress)
+        assert (caught.value.error.code, caught.value.error.retryable) == (ErrorCode.INTERNAL, False)
+        assert len(spool) == 0
+
+    kind = Both()
+    with spool_of_files() as spool:
+        play(kind, scene, spool=spool)
+
+
 def test_rows_become_an_artifact_that_can_be_fetched_until_it_is_dropped() -> None:
     class Rows(Kind):
         async def execute(self, execution: Execution) -> Artifact:
@@ -381,6 +407,7 @@ def test_rows_become_an_artifact_that_can_be_fetched_until_it_is_dropped() -> No
 
     async def scene(executors: Executors) -> None:
         artifact = await begin(executors)
+        assert isinstance(artifact, Artifact)
         assert artifact.row_count == 1
         assert spool.find(artifact.url.rpartition("/")[2]) is not None
         await executors.drop(work()[0])
@@ -404,7 +431,9 @@ def test_rows_that_break_off_leave_nothing_and_others_may_be_written_instead() -
                 return await execution.write(write_row)
 
     async def scene(executors: Executors) -> None:
-        assert (await begin(executors)).row_count == 1
+        artifact = await begin(executors)
+        assert isinstance(artifact, Artifact)
+        assert artifact.row_count == 1
         assert len(spool) == 1
 
     with spool_of_files() as spool:

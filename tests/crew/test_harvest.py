@@ -15,10 +15,11 @@ from quarterdeck.core.workcoord.messages import (
     CancelQuery,
     WorkAccepted,
     WorkCanceled,
+    WorkEnded,
     WorkFailed,
     WorkReady,
 )
-from quarterdeck.core.workcoord.model import AttemptId, WorkError, WorkSpec
+from quarterdeck.core.workcoord.model import ENDED, AttemptId, WorkError, WorkSpec
 from quarterdeck.crew.coordinator import CoordinatorDriver
 from quarterdeck.crew.harvest import _NEXT_STEP, Harvest, Window  # pyright: ignore[reportPrivateUsage]
 from tests.crew.played import (
@@ -91,6 +92,37 @@ async def test_results_come_in_the_order_of_the_works_whichever_is_ready_first()
         await asyncio.sleep(1)
     await reading
     assert read == [f"result of {attempt}" for attempt in attempts]
+    await port.leave()
+
+
+@played
+async def test_ends_of_works_that_leave_nothing_come_in_their_order_among_results() -> None:
+    port = Port()
+    await port.join(credit=3)
+    specs = [leaf("a", leaves_nothing=True), leaf("b"), leaf("c", leaves_nothing=True)]
+
+    async def read() -> list[object]:
+        async with port.harvest(specs, window=3) as harvest:
+            return [end async for _, end in harvest.ends()]
+
+    reading = asyncio.create_task(read())
+    first, second, third = await port.assigned(3)
+    port.link.say(WorkEnded(third), WorkReady(second, ARTIFACT))
+    await asyncio.sleep(1)
+    port.link.say(WorkEnded(first))
+    assert await reading == [ENDED, f"result of {second}", ENDED]
+    await port.leave()
+
+
+@played
+async def test_whoever_reads_results_is_told_that_a_work_has_none() -> None:
+    port = Port()
+    await port.join(credit=1)
+    reading = asyncio.create_task(read_all(port.harvest([leaf(leaves_nothing=True)], window=1), []))
+    (attempt,) = await port.assigned(1)
+    port.link.say(WorkEnded(attempt))
+    with pytest.raises(TypeError, match="leaves nothing"):
+        await reading
     await port.leave()
 
 

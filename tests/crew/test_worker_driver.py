@@ -21,13 +21,14 @@ from quarterdeck.core.workcoord.messages import (
     Register,
     WorkAccepted,
     WorkCanceled,
+    WorkEnded,
     WorkerBeat,
     WorkFailed,
     WorkProgressed,
     WorkReady,
     WorkReturned,
 )
-from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError
+from quarterdeck.core.workcoord.model import ENDED, Artifact, AttemptId, Ended, WorkError
 from quarterdeck.core.workcoord.worker import WorkerConfig, WorkerMachine
 from quarterdeck.crew.ports import ExecutionFailedError
 from quarterdeck.crew.worker import WorkerDriver
@@ -309,6 +310,25 @@ async def test_a_work_is_run_its_result_told_and_dropped_some_time_after_it_was_
     assert ship.executor.dropped == []
     await asyncio.sleep(2.1)
     assert ship.executor.dropped == [attempt]
+    link.hang_up()
+    await task
+    await ship.leave()
+
+
+@played
+async def test_the_end_of_a_work_that_leaves_nothing_is_told_and_nothing_is_kept() -> None:
+    ship = Ship()
+
+    async def do(attempt: AttemptId, progress: Callable[[float], None]) -> Ended:
+        return ENDED
+
+    ship.executor.work = do
+    link, task = await ship.coordinator()
+    assignment = AssignWork(leaf(leaves_nothing=True), 1)
+    link.say(assignment)
+    assert await link.hear_a(WorkEnded) == WorkEnded(assignment.attempt)
+    assert list(ship.machine.attempts()) == []
+    assert (ship.executor.released, ship.executor.dropped) == ([], [])
     link.hang_up()
     await task
     await ship.leave()

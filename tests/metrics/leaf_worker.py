@@ -95,7 +95,9 @@ class LeafWorker:
         leaf_id = task.leaf_id if isinstance(task, LeafTask) else "series"
         key = WorkKey(QueryId("q"), LeafId(leaf_id), WorkId(f"q/0/{self._number}"))
         spec = WorkSpec(key, LEAF, encode_task(task), affinity_key="any", tenant="default")
-        return await self.executors.execute(AttemptId(key, 1), spec, lambda fraction: None)
+        artifact = await self.executors.execute(AttemptId(key, 1), spec, lambda fraction: None)
+        assert isinstance(artifact, Artifact)
+        return artifact
 
     def read(self, leaf: BaseExpr, artifact: Artifact) -> tuple[set[str], Report]:
         """Which series an artifact has, by their label `n`, and its report."""

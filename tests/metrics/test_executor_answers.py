@@ -86,7 +86,9 @@ class Worker:
     async def execute(self, task: Task) -> Artifact:
         spec = WorkSpec(ATTEMPT.key, LEAF, encode_task(task))
         self.spool.drop(ATTEMPT)
-        return await self.executors.execute(ATTEMPT, spec, lambda _: None)
+        artifact = await self.executors.execute(ATTEMPT, spec, lambda _: None)
+        assert isinstance(artifact, Artifact)
+        return artifact
 
     def fetched(self, artifact: Artifact) -> FetchedArtifact:
         file = self.spool.find(artifact.url.rpartition("/")[2])

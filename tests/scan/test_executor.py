@@ -82,7 +82,9 @@ class Worker:
 
     async def scan_payload(self, payload: bytes, number: int = 1, attempt: int = 1) -> Artifact:
         spec = spec_of(number, payload)
-        return await self.executors.execute(attempt_of(number, attempt), spec, lambda fraction: None)
+        artifact = await self.executors.execute(attempt_of(number, attempt), spec, lambda fraction: None)
+        assert isinstance(artifact, Artifact)
+        return artifact
 
     async def files(self, count: int = 3) -> list[ObjectRef]:
         for number in range(count):

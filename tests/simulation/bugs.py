@@ -11,13 +11,13 @@ from quarterdeck.core.errors import ErrorCode
 from quarterdeck.core.workcoord.coordinator.blame import Losses, Suspects
 from quarterdeck.core.workcoord.coordinator.desk import Desk
 from quarterdeck.core.workcoord.coordinator.dispatch import Dispatcher
-from quarterdeck.core.workcoord.coordinator.effects import DeliverResult
+from quarterdeck.core.workcoord.coordinator.effects import DeliverEnd, DeliverResult
 from quarterdeck.core.workcoord.coordinator.ledger import Ledger
 from quarterdeck.core.workcoord.coordinator.roster import Roster
 from quarterdeck.core.workcoord.coordinator.tables import WorkerState, WorkState, WorkTrigger
 from quarterdeck.core.workcoord.coordinator.timers import WaitTimer
 from quarterdeck.core.workcoord.load import Load
-from quarterdeck.core.workcoord.messages import CancelQuery, RecallWork, WorkReturned
+from quarterdeck.core.workcoord.messages import CancelQuery, RecallWork, WorkEnded, WorkReturned
 from quarterdeck.core.workcoord.model import WorkError
 from quarterdeck.core.workcoord.worker import WorkerMachine
 from quarterdeck.core.workcoord.worker import events as wev
@@ -56,6 +56,51 @@ def ready_is_the_end() -> AbstractContextManager[None]:
         return changed
 
     return _changed(Ledger, "_retry", change)
+
+
+def a_work_that_leaves_nothing_is_done_with_its_worker() -> AbstractContextManager[None]:
+    """The coordinator takes the loss of a worker for the end of a work that leaves nothing anyway."""
+
+    def change(retry: Method) -> Method:
+        def changed(ledger: Any, attempt: Any, trigger: WorkTrigger, error: Any) -> None:
+            work = attempt.work
+            if not (work.spec.leaves_nothing and trigger is WorkTrigger.LOSE and work.state is WorkState.ACCEPTED):
+                retry(ledger, attempt, trigger, error)
+                return
+            work.state = WorkState.DONE
+            ledger._unbind(attempt)
+            ledger._desk.do(DeliverEnd(attempt.attempt_id, attempt.worker_id))
+            ledger._finished(work)
+
+        return changed
+
+    return _changed(Ledger, "_retry", change)
+
+
+def a_failure_that_leaves_nothing_is_told_as_an_end() -> AbstractContextManager[None]:
+    """The worker looks at what is left, and not at how it came to that."""
+
+    def change(leave: Method) -> Method:
+        def changed(machine: Any, attempt: Any, trigger: Any, end: Any) -> None:
+            if attempt.spec.leaves_nothing:
+                end = WorkEnded(attempt.attempt_id)
+            leave(machine, attempt, trigger, end)
+
+        return changed
+
+    return _changed(WorkerMachine, "_leave", change)
+
+
+def an_ended_work_keeps_its_credit() -> AbstractContextManager[None]:
+    """The coordinator waits for somebody to acknowledge what is never fetched."""
+
+    def change(_: Method) -> Method:
+        def changed(ledger: Any, session: Any, attempt_id: Any, trigger: Any) -> Any:
+            return ledger._heard(session, attempt_id, trigger)
+
+        return changed
+
+    return _changed(Ledger, "_heard_end", change)
 
 
 def credit_is_kept() -> AbstractContextManager[None]:
@@ -359,6 +404,9 @@ class Bug:
 
 BUGS = (
     Bug(ready_is_the_end, ("succeeded without",)),
+    Bug(a_work_that_leaves_nothing_is_done_with_its_worker, ("and it was not done",)),
+    Bug(a_failure_that_leaves_nothing_is_told_as_an_end, ("and it was not done",)),
+    Bug(an_ended_work_keeps_its_credit, ("still has", "counts", "accused of breaking", "on a session or not")),
     Bug(credit_is_kept, ("counts",)),
     Bug(a_second_result_is_delivered, ("delivered twice",)),
     Bug(orphans_run_on, ("for a session that is gone",)),

@@ -282,6 +282,7 @@ def _assign_to(message: m.AssignWork) -> Fields:
         "tenant": spec.tenant,
         "placement": spec.placement,
         "is_light": spec.is_light,
+        "leaves_nothing": spec.leaves_nothing,
     }
     return {"assign_work": assign}
 
@@ -296,6 +297,7 @@ def _assign_of(message: pb.AssignWork) -> m.AssignWork:
         _id_of(message.tenant, "tenant of a work"),
         _PLACEMENTS.get(message.placement) or PlacementStrategy(message.placement),
         message.is_light,
+        message.leaves_nothing,
     )
     return m.AssignWork(spec, attempt.number)
 
@@ -317,6 +319,7 @@ _ENCODERS: dict[type, Callable[[Any], Fields]] = {
     m.WorkRejected: _rejected_to,
     m.WorkProgressed: _progressed_to,
     m.WorkReady: _ready_to,
+    m.WorkEnded: lambda message: {"work_ended": _attempt_to(message.attempt)},
     m.WorkFailed: _failed_to,
     m.WorkReturned: lambda message: {"work_returned": _attempt_to(message.attempt)},
     m.WorkCanceled: lambda message: {"work_canceled": _attempt_to(message.attempt)},
@@ -345,6 +348,7 @@ _DECODERS: dict[str, Callable[[Any], Message]] = {
     "work_rejected": _rejected_of,
     "work_progressed": _progressed_of,
     "work_ready": _ready_of,
+    "work_ended": lambda body: m.WorkEnded(_attempt_of(body)),
     "work_failed": _failed_of,
     "work_returned": lambda body: m.WorkReturned(_attempt_of(body)),
     "work_canceled": lambda body: m.WorkCanceled(_attempt_of(body)),

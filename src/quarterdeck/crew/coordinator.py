@@ -20,7 +20,7 @@ from quarterdeck.core.workcoord.coordinator import events as ev
 from quarterdeck.core.workcoord.coordinator.tables import WorkerState
 from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.core.workcoord.messages import AssignWork, Register, WorkerMessage
-from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError, WorkKey, WorkSpec
+from quarterdeck.core.workcoord.model import ENDED, Artifact, AttemptId, Ended, WorkError, WorkKey, WorkSpec
 from quarterdeck.crew.driver import Observer, Stepper, Trouble, cancel_all, company, ignore_trouble
 from quarterdeck.crew.ports import Clock, Fetcher, FetchFailedError, Ids, ResultT
 from quarterdeck.telemetry.traces import span
@@ -42,7 +42,7 @@ class QueryHandle(Generic[ResultT]):
         self.ended: ef.EndQuery | None = None
         self.refused: list[ef.RefuseWork] = []
         self._driver = driver
-        self._results: deque[tuple[WorkKey, ResultT]] = deque()
+        self._results: deque[tuple[WorkKey, ResultT | Ended]] = deque()
         self._changed = asyncio.Event()
         self._closed = False
 
@@ -70,8 +70,9 @@ class QueryHandle(Generic[ResultT]):
     def cancel_work(self, key: WorkKey) -> None:
         self._driver.apply(ev.WorkCancelRequested(key))
 
-    async def next_result(self) -> tuple[WorkKey, ResultT] | None:
-        """The next result, or None when the query has ended; `ended` says how."""
+    async def next_result(self) -> tuple[WorkKey, ResultT | Ended] | None:
+        """The next result, or that a work which leaves nothing is done; None when the query has ended, and `ended` says
+        how."""
         while not self._results:
             if self.ended is not None:
                 return None
@@ -87,10 +88,11 @@ class QueryHandle(Generic[ResultT]):
         while self._results:
             self.discard(self._results.popleft()[1])
 
-    def discard(self, result: ResultT) -> None:
-        self._driver.discard(result)
+    def discard(self, result: ResultT | Ended) -> None:
+        if not isinstance(result, Ended):
+            self._driver.discard(result)
 
-    def deliver(self, key: WorkKey, result: ResultT) -> None:
+    def deliver(self, key: WorkKey, result: ResultT | Ended) -> None:
         if self._closed:
             self.discard(result)
             return
@@ -244,6 +246,8 @@ class CoordinatorDriver(Generic[ResultT]):
                     task.cancel()
             case ef.DeliverResult(attempt):
                 self._queries[attempt.key.query_id].deliver(attempt.key, self._fetched.pop(attempt))
+            case ef.DeliverEnd(attempt):
+                self._queries[attempt.key.query_id].deliver(attempt.key, ENDED)
             case ef.DropResult(attempt):
                 self._fetcher.discard(self._fetched.pop(attempt))
             case ef.EndQuery(query_id):

@@ -24,7 +24,7 @@ from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.tracebacks import with_empty_frames
 from quarterdeck.core.workcoord.coordinator.effects import Outcome
 from quarterdeck.core.workcoord.kinds import WorkKind
-from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError, WorkSpec
+from quarterdeck.core.workcoord.model import Artifact, AttemptId, Ended, WorkError, WorkSpec
 from quarterdeck.crew.artifacts.spool import ArtifactSpool
 from quarterdeck.crew.artifacts.writer import RowSink
 from quarterdeck.crew.cancel import CancelToken
@@ -102,9 +102,9 @@ class KindExecutor(Protocol):
         """What the first work would have to wait for otherwise. Called once, before the worker takes any."""
         ...
 
-    async def execute(self, execution: Execution) -> Artifact:
-        """Does it and returns what `execution.write` returned, or raises a `QuarterdeckError`. The function it gives to
-        `run_in_thread` stops soon after `execution.token` is canceled.
+    async def execute(self, execution: Execution) -> Artifact | Ended:
+        """Does it and returns what `execution.write` returned, or `ENDED` if `execution.spec.leaves_nothing`; or raises
+        a `QuarterdeckError`. The function it gives to `run_in_thread` stops soon after `execution.token` is canceled.
 
         An error with an attribute `ended_its_engine` that is True says that this work, and no other, ended the process
         of its engine: a work that does so twice is not tried again."""
@@ -145,7 +145,7 @@ class Executors:
             for executor in self._executors:
                 group.create_task(executor.warm_up())
 
-    async def execute(self, attempt: AttemptId, spec: WorkSpec, progress: Callable[[float], None]) -> Artifact:
+    async def execute(self, attempt: AttemptId, spec: WorkSpec, progress: Callable[[float], None]) -> Artifact | Ended:
         executor = self._kinds.get(spec.kind)
         if executor is None:
             served = ", ".join(sorted(self._kinds)) or "none"
@@ -168,7 +168,9 @@ class Executors:
         try:
             key = attempt.key
             with span("execute", query_id=key.query_id, work_id=key.work_id, kind=spec.kind):
-                artifact = await executor.execute(Execution(attempt, spec, progress, self._pool, self._spool))
+                end = await executor.execute(Execution(attempt, spec, progress, self._pool, self._spool))
+            if isinstance(end, Ended) is not spec.leaves_nothing:
+                raise _ended_otherwise(attempt, spec)
             outcome = Outcome.SUCCEEDED
         except asyncio.CancelledError:
             outcome = Outcome.CANCELED
@@ -190,7 +192,7 @@ class Executors:
                 self._idle.set()
             if self._on_finished is not None:
                 self._on_finished(spec.kind, time.monotonic() - started_s, outcome)
-        return artifact
+        return end
 
     def release(self, attempt: AttemptId) -> None:
         self._spool.acknowledged(attempt)
@@ -232,6 +234,17 @@ class Executors:
 def _stopping(attempt: AttemptId) -> ExecutionFailedError:
     return ExecutionFailedError(
         WorkError(ErrorCode.UNAVAILABLE, f"work {attempt} was not run: its worker is stopping; another one may run it")
+    )
+
+
+def _ended_otherwise(attempt: AttemptId, spec: WorkSpec) -> QuarterdeckError:
+    expected, was = ("nothing", "an artifact") if spec.leaves_nothing else ("an artifact", "nothing")
+    return QuarterdeckError(
+        ErrorCode.INTERNAL,
+        f"work {attempt} was not done",
+        f"it was to leave {expected}, and the executor of {spec.kind} left {was}",
+        "report it: an executor ended otherwise than its work says",
+        retryable=False,
     )
 
 

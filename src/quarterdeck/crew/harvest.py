@@ -13,7 +13,7 @@ from typing import Generic, Self
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.ids import QueryId
 from quarterdeck.core.workcoord.coordinator import effects as ef
-from quarterdeck.core.workcoord.model import WorkError, WorkKey, WorkSpec
+from quarterdeck.core.workcoord.model import Ended, WorkError, WorkKey, WorkSpec
 from quarterdeck.crew.coordinator import CoordinatorDriver, QueryHandle
 from quarterdeck.crew.ports import ResultT
 
@@ -62,7 +62,7 @@ class Harvest(Generic[ResultT]):
         self._results_bytes = 0
         self._order: dict[WorkKey, None] = {}
         """The works that were submitted and not read, in their order."""
-        self._early: dict[WorkKey, ResultT] = {}
+        self._early: dict[WorkKey, ResultT | Ended] = {}
         """Results that came before their turn."""
         self._sealed = False
 
@@ -86,20 +86,33 @@ class Harvest(Generic[ResultT]):
 
     async def results(self) -> AsyncGenerator[tuple[WorkKey, ResultT]]:
         """Each result once; raises `QuarterdeckError` when the query has failed or was canceled. A result is the
-        reader's from then on, to release."""
+        reader's from then on, to release. Of a work that leaves nothing, `ends` tells."""
         self._submit()
         while self._order:
-            key = next(iter(self._order))
-            while key not in self._early:
-                won = await self._handle.next_result()
-                if won is None:
-                    raise _as_error(self._handle)
-                self._early[won[0]] = won[1]
-                self._results += 1
-                self._results_bytes += self._size_of(won[1])
-            del self._order[key]
-            self._submit()  # may raise, and then the result must be found where unread ones are
-            yield key, self._early.pop(key)
+            key, end = await self._next()
+            if isinstance(end, Ended):
+                raise TypeError(f"work {key} leaves nothing: it has no result to be read")
+            yield key, end
+
+    async def ends(self) -> AsyncGenerator[tuple[WorkKey, ResultT | Ended]]:
+        """The same for works of which some leave nothing, or all."""
+        self._submit()
+        while self._order:
+            yield await self._next()
+
+    async def _next(self) -> tuple[WorkKey, ResultT | Ended]:
+        key = next(iter(self._order))
+        while key not in self._early:
+            won = await self._handle.next_result()
+            if won is None:
+                raise _as_error(self._handle)
+            done, end = won
+            self._early[done] = end
+            self._results += 1
+            self._results_bytes += 0 if isinstance(end, Ended) else self._size_of(end)
+        del self._order[key]
+        self._submit()  # may raise, and then the result must be found where unread ones are
+        return key, self._early.pop(key)
 
     def _submit(self) -> None:
         room = self._window.works(self._results, self._results_bytes)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from quarterdeck.core.ids import SessionId, WorkerId
-from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError, WorkSpec
+from quarterdeck.core.workcoord.model import Artifact, AttemptId, Ended, WorkError, WorkSpec
 
 ResultT = TypeVar("ResultT")
 
@@ -34,9 +34,9 @@ class ExecutionFailedError(Exception):
 class Executor(Protocol):
     """Does the work, on the worker. One for all kinds: which one is asked is its own affair."""
 
-    async def execute(self, attempt: AttemptId, spec: WorkSpec, progress: Callable[[float], None]) -> Artifact:
-        """Does it and says where the result is, or raises `ExecutionFailedError`. Canceled, it stops soon and leaves
-        nothing behind."""
+    async def execute(self, attempt: AttemptId, spec: WorkSpec, progress: Callable[[float], None]) -> Artifact | Ended:
+        """Does it and says where the result is, or that it has ended if `spec.leaves_nothing`; or raises
+        `ExecutionFailedError`. Canceled, it stops soon and leaves nothing behind."""
         ...
 
     def release(self, attempt: AttemptId) -> None:
@@ -48,7 +48,7 @@ class Executor(Protocol):
         ...
 
     async def drop(self, attempt: AttemptId) -> None:
-        """Deletes the artifact, or unloads what is held."""
+        """Deletes the artifact."""
         ...
 
 

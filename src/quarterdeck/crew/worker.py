@@ -12,8 +12,8 @@ from quarterdeck.control.link import Link, LinkClosedError, Message, ProtocolErr
 from quarterdeck.control.sessions import Sessions
 from quarterdeck.core.errors import ErrorCode
 from quarterdeck.core.ids import SessionId
-from quarterdeck.core.workcoord.messages import CoordinatorMessage, Refused, Registered, WorkReady
-from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError, WorkSpec
+from quarterdeck.core.workcoord.messages import CoordinatorMessage, Refused, Registered, WorkEnded, WorkReady
+from quarterdeck.core.workcoord.model import Artifact, AttemptId, Ended, WorkError, WorkSpec
 from quarterdeck.core.workcoord.worker import WorkerMachine
 from quarterdeck.core.workcoord.worker import effects as ef
 from quarterdeck.core.workcoord.worker import events as ev
@@ -46,7 +46,7 @@ class WorkerDriver:
         self._with_peer: dict[str, Conversation] = {}
         """The newest connection with each peer; older ones are on their way out."""
         self._turns: dict[str, asyncio.Lock] = {}
-        self._executions: dict[AttemptId, asyncio.Task[Artifact | WorkError]] = {}
+        self._executions: dict[AttemptId, asyncio.Task[Artifact | Ended | WorkError]] = {}
         self._stopping: set[AttemptId] = set()
         self._drops: set[asyncio.Task[None]] = set()
         self._drained = asyncio.Event()
@@ -173,7 +173,7 @@ class WorkerDriver:
 
     def _company(self, session_id: SessionId, message: Message) -> int:
         """A result among many that are under way waits for others to go with."""
-        session = self.machine.session(session_id) if type(message) is WorkReady else None
+        session = self.machine.session(session_id) if type(message) in (WorkReady, WorkEnded) else None
         return 0 if session is None else company(session.outstanding, self.machine.config.info.slots)
 
     def _cleared(self, session_id: SessionId) -> None:
@@ -189,7 +189,7 @@ class WorkerDriver:
         self._executions[attempt] = task
         task.add_done_callback(lambda done: self._execution_done(attempt, done))
 
-    async def _run_execution(self, attempt: AttemptId, spec: WorkSpec) -> Artifact | WorkError:
+    async def _run_execution(self, attempt: AttemptId, spec: WorkSpec) -> Artifact | Ended | WorkError:
         def progress(fraction: float) -> None:
             self.apply(ev.ExecutionProgressed(attempt, fraction))
 
@@ -224,7 +224,7 @@ class WorkerDriver:
         self.machine.counters["drops_failed"] += 1
         self._on_trouble("", f"the result of {attempt} could not be deleted: {error!r}")
 
-    def _execution_done(self, attempt: AttemptId, task: "asyncio.Task[Artifact | WorkError]") -> None:
+    def _execution_done(self, attempt: AttemptId, task: "asyncio.Task[Artifact | Ended | WorkError]") -> None:
         del self._executions[attempt]
         self._stopping.discard(attempt)
         if self._over:
@@ -235,5 +235,7 @@ class WorkerDriver:
         result = task.result()
         if isinstance(result, WorkError):
             self.apply(ev.ExecutionFailed(attempt, result))
+        elif isinstance(result, Ended):
+            self.apply(ev.ExecutionEnded(attempt))
         else:
             self.apply(ev.ExecutionSucceeded(attempt, result))

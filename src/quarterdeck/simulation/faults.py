@@ -10,6 +10,7 @@ class Reply(StrEnum):
 
     ACCEPTED = "accepted"
     READY = "ready"
+    ENDED = "ended"
     FAILED = "failed"
     CANCELED = "canceled"
     CREDIT = "credit"

@@ -15,7 +15,7 @@ from quarterdeck.core.workcoord.coordinator import CoordinatorConfig, Coordinato
 from quarterdeck.core.workcoord.coordinator import effects as cef
 from quarterdeck.core.workcoord.coordinator import events as cev
 from quarterdeck.core.workcoord.kinds import WorkKind
-from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkerInfo, WorkError, WorkKey, WorkSpec
+from quarterdeck.core.workcoord.model import ENDED, Artifact, AttemptId, Ended, WorkerInfo, WorkError, WorkKey, WorkSpec
 from quarterdeck.core.workcoord.worker import WorkerConfig, WorkerMachine
 from quarterdeck.core.workcoord.worker import effects as wef
 from quarterdeck.core.workcoord.worker import events as wev
@@ -109,14 +109,14 @@ class WorkerHost(CrewHost):
 
 
 class SimulatedExecutor:
-    """Takes the time the scenario says, fails as often as it says, and leaves an artifact."""
+    """Takes the time the scenario says, fails as often as it says, and leaves an artifact, or nothing."""
 
     def __init__(self, host: WorkerHost, process: Process, artifacts: dict[AttemptId, WorkKey]) -> None:
         self._host = host
         self._process = process
         self._artifacts = artifacts
 
-    async def execute(self, attempt: AttemptId, spec: WorkSpec, progress: Callable[[float], None]) -> Artifact:
+    async def execute(self, attempt: AttemptId, spec: WorkSpec, progress: Callable[[float], None]) -> Artifact | Ended:
         world = self._host.world
         execution = Execution(self._host.name, self._process, attempt)
         world.watcher.execution_started(execution)
@@ -130,7 +130,7 @@ class SimulatedExecutor:
         finally:
             world.watcher.execution_ended(execution)
 
-    async def _work(self, attempt: AttemptId, spec: WorkSpec, progress: Callable[[float], None]) -> Artifact:
+    async def _work(self, attempt: AttemptId, spec: WorkSpec, progress: Callable[[float], None]) -> Artifact | Ended:
         world = self._host.world
         load = world.load_of(spec.key)
         await asyncio.sleep(load.duration_s / 2)
@@ -143,6 +143,9 @@ class SimulatedExecutor:
             raise ExecutionFailedError(WorkError(ErrorCode.WORK_FAILED, "no retry can cure this", retryable=False))
         if world.fails_again(spec.key, load):
             raise ExecutionFailedError(WorkError(ErrorCode.UNAVAILABLE, "bad luck"))
+        world.watcher.execution_did_its_work(attempt)
+        if spec.leaves_nothing:
+            return ENDED
         self._artifacts[attempt] = spec.key
         url = f"sim://{self._host.name}/{spec.key.work_id}/{attempt.number}"
         return Artifact(url, 1, f"sum:{spec.key.work_id}", 1, 0, 0, 1)

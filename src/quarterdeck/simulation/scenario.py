@@ -40,6 +40,8 @@ class WorkLoad:
     """The first attempt fails with an error that retrying cannot cure."""
     poison_s: float | None = None
     """It ends the process that runs it, which starts again after so long."""
+    leaves_nothing: bool = False
+    """It ends without an artifact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,8 @@ def generate(seed: int, kinds: Collection[str] = tuple(FAULTS)) -> Scenario:
         faults=(),
     )
     queries = tuple(_query(chance, scenario) for _ in range(chance.randint(1, 7)))
+    ends = random.Random(f"{seed} ends")
+    queries = tuple(replace(query, works=tuple(_ending(ends, work) for work in query.works)) for query in queries)
     number = chance.choice((0, 1, 2, 3, 4, 6, 8))
     faults = tuple(_fault(chance, scenario, chance.choice(sorted(kinds))) for _ in range(number)) if kinds else ()
     return replace(scenario, queries=queries, faults=tuple(sorted(faults, key=lambda fault: fault.at_s)))
@@ -158,6 +162,10 @@ def _work(chance: random.Random) -> WorkLoad:
     duration_s = round(chance.choice((0.01, 0.1, 0.5, 3.0)) * chance.uniform(0.5, 1.5), 4)
     failures = chance.choice((1, 1, 2, 5)) if chance.random() < 0.12 else 0
     return WorkLoad(duration_s, failures, fatal=chance.random() < 0.02)
+
+
+def _ending(chance: random.Random, work: WorkLoad) -> WorkLoad:
+    return replace(work, leaves_nothing=chance.random() < 0.25)
 
 
 def _time(chance: random.Random) -> float:

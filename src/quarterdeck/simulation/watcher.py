@@ -2,6 +2,7 @@
 
 After every step it holds that
 - a work's result is delivered at most once, and it is the right one;
+- a work that leaves nothing ends so only after it was done, and nothing of it stays on its worker;
 - no submitted work is forgotten: its query is open and has it, or has ended;
 - a work executes for a coordinator on at most one worker that this coordinator believes alive, and a
   worker that registers has nothing in flight for that coordinator;
@@ -25,7 +26,7 @@ from quarterdeck.core.workcoord.coordinator import effects as cef
 from quarterdeck.core.workcoord.coordinator import events as cev
 from quarterdeck.core.workcoord.coordinator.tables import WorkerState
 from quarterdeck.core.workcoord.invariants import InvariantError
-from quarterdeck.core.workcoord.messages import AssignWork, CancelQuery, CancelWork, WorkAccepted
+from quarterdeck.core.workcoord.messages import AssignWork, CancelQuery, CancelWork, WorkAccepted, WorkEnded
 from quarterdeck.core.workcoord.model import AttemptId, WorkError, WorkKey
 from quarterdeck.core.workcoord.worker import WorkerMachine
 from quarterdeck.core.workcoord.worker import effects as wef
@@ -70,6 +71,8 @@ class Watcher(Verdict):
         """The highest number of an attempt at a work of each query."""
         self._begun: set[WorkKey] = set()
         """Works that a worker has begun."""
+        self._did: set[AttemptId] = set()
+        """Attempts whose execution came to its end by itself, and well."""
         self._ended_by: Counter[WorkKey] = Counter()
         """How many workers each poisonous work has ended."""
         self._withdrawn: set[WorkKey] = set()
@@ -91,6 +94,9 @@ class Watcher(Verdict):
                 case cef.SendToWorker(session_id, AssignWork() as assignment):
                     self._may_be_given(machine, session_id, assignment)
                 case cef.DeliverResult(attempt):
+                    self._delivered(attempt)
+                case cef.DeliverEnd(attempt):
+                    self._is_done(attempt, "was told to whoever asked")
                     self._delivered(attempt)
                 case cef.EndQuery(query_id, error=error):
                     self._may_lack_a_worker(machine, query_id, error)
@@ -114,6 +120,10 @@ class Watcher(Verdict):
             match effect:
                 case wef.SendToCoordinator(_, WorkAccepted(attempt)) if machine.status.draining:
                     raise self.violated(f"{host} drains and took {attempt}", attempt.key.work_id)
+                case wef.SendToCoordinator(_, WorkEnded(attempt)):
+                    self._is_done(attempt, f"was said by {host}")
+                    if any(other.attempt_id == attempt for other in machine.attempts()):
+                        raise self.violated(f"{host} says that {attempt} has ended and keeps it", attempt.key.work_id)
                 case _:
                     pass
         if machine.status.draining and machine.queued:
@@ -139,6 +149,9 @@ class Watcher(Verdict):
         if execution.process.state is not ProcessState.DEAD:
             self._remove(execution)
 
+    def execution_did_its_work(self, attempt: AttemptId) -> None:
+        self._did.add(attempt)
+
     def process_poisoned(self, key: WorkKey) -> None:
         """A work is about to end the process that runs it."""
         self._ended_by[key] += 1
@@ -161,6 +174,10 @@ class Watcher(Verdict):
         for key, executions in self.executions.items():
             if self.owners.get(key.query_id) is host and any(e.host == worker_id for e in executions):
                 raise self.violated(f"{worker_id} registers with {host.name} and still runs {key.work_id}", key.work_id)
+
+    def _is_done(self, attempt: AttemptId, said: str) -> None:
+        if attempt not in self._did:
+            raise self.violated(f"the end of {attempt} {said}, and it was not done", attempt.key.work_id)
 
     def _may_be_given(self, machine: CoordinatorMachine, session_id: str, assignment: AssignWork) -> None:
         session = next((s for s in machine.roster.sessions() if s.session_id == session_id), None)

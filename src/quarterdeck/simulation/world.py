@@ -8,8 +8,15 @@ from typing import Any, TypeAlias, assert_never
 
 from quarterdeck.core.ids import LeafId, QueryId, WorkerId, WorkId
 from quarterdeck.core.workcoord.coordinator.effects import Outcome as QueryOutcome
-from quarterdeck.core.workcoord.messages import CreditChanged, WorkAccepted, WorkCanceled, WorkFailed, WorkReady
-from quarterdeck.core.workcoord.model import WorkKey, WorkSpec
+from quarterdeck.core.workcoord.messages import (
+    CreditChanged,
+    WorkAccepted,
+    WorkCanceled,
+    WorkEnded,
+    WorkFailed,
+    WorkReady,
+)
+from quarterdeck.core.workcoord.model import ENDED, Ended, WorkKey, WorkSpec
 from quarterdeck.core.workcoord.worker import events as wev
 from quarterdeck.crew.coordinator import QueryHandle
 from quarterdeck.simulation import faults as f
@@ -38,6 +45,7 @@ _STEP_LIMIT = 400_000
 _MESSAGE_OF_REPLY = {
     f.Reply.ACCEPTED: WorkAccepted,
     f.Reply.READY: WorkReady,
+    f.Reply.ENDED: WorkEnded,
     f.Reply.FAILED: WorkFailed,
     f.Reply.CANCELED: WorkCanceled,
     f.Reply.CREDIT: CreditChanged,
@@ -103,10 +111,12 @@ class World(Stage[SimulatedNetwork]):
             host.kill()
             self.restart_later(host, down_s)
 
-    def result_came(self, key: WorkKey, result: WorkKey) -> None:
+    def result_came(self, key: WorkKey, result: WorkKey | Ended) -> None:
         self._results[key] += 1
-        if result != key:
-            raise self.watcher.violated(f"{key.work_id} got the result of {result.work_id}", key.work_id)
+        if isinstance(result, Ended) is not self.load_of(key).leaves_nothing:
+            raise self.watcher.violated(f"the client got {result} of {key.work_id}", key.work_id)
+        if result not in (key, ENDED):
+            raise self.watcher.violated(f"{key.work_id} got the result of {result}", key.work_id)
         if self._results[key] > 1:
             raise self.watcher.violated(f"the client got {key.work_id} twice", key.work_id)
 
@@ -173,7 +183,8 @@ class World(Stage[SimulatedNetwork]):
             self._loads[key] = work
             if work.poison_s is not None:
                 self.watcher.poisonous.add(key)
-            spec = WorkSpec(key, SELDOM if number % 5 == 4 else OFTEN, affinity_key=f"segment{number % 3}")
+            kind = SELDOM if number % 5 == 4 else OFTEN
+            spec = WorkSpec(key, kind, affinity_key=f"segment{number % 3}", leaves_nothing=work.leaves_nothing)
             handle.submit(spec)
             if handle.ended is None:
                 submitted.add(key)

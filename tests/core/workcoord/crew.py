@@ -136,7 +136,7 @@ class Crew:
                 shore.fetches[attempt] = False
             case ce.CancelFetch(attempt):
                 shore.fetches[attempt] = True
-            case ce.DeliverResult(attempt):
+            case ce.DeliverResult(attempt) | ce.DeliverEnd(attempt):
                 assert attempt.key not in shore.delivered
                 assert attempt.key.query_id not in shore.ended
                 shore.delivered.add(attempt.key)
@@ -243,7 +243,10 @@ class Crew:
 
     def execution_ends(self, ship: Ship, attempt: AttemptId, how: str) -> None:
         told_to_stop = ship.executions.pop(attempt)
-        if how == "succeed":
+        spec = next(each.spec for each in ship.machine.attempts() if each.attempt_id == attempt)
+        if how == "succeed" and spec.leaves_nothing:
+            self.order(ship, wv.ExecutionEnded(attempt))
+        elif how == "succeed":
             self.order(ship, wv.ExecutionSucceeded(attempt, ARTIFACT))
         elif how == "stop" and told_to_stop:
             self.order(ship, wv.ExecutionStopped(attempt))

@@ -28,6 +28,7 @@ from quarterdeck.core.workcoord.messages import (
     Registered,
     RejectReason,
     WorkAccepted,
+    WorkEnded,
     WorkerBeat,
     WorkerMessage,
     WorkReady,
@@ -81,8 +82,9 @@ def leaf(
     kind: WorkKind = LEAF,
     placement: PlacementStrategy = PlacementStrategy.RENDEZVOUS,
     light: bool = False,
+    leaves_nothing: bool = False,
 ) -> WorkSpec:
-    return WorkSpec(key(work, query), kind, b"", affinity, tenant, placement, is_light=light)
+    return WorkSpec(key(work, query), kind, b"", affinity, tenant, placement, light, leaves_nothing)
 
 
 def info(
@@ -219,6 +221,12 @@ class Bridge:
             self.accepts(work)
         return self.says(self.session_of(work), WorkReady(work.current_id, ARTIFACT))
 
+    def ends(self, work: Work) -> list[ce.Effect]:
+        """The worker accepts it, if it has not, and says that it is done and leaves nothing."""
+        if work.state == "assigned":
+            self.accepts(work)
+        return self.says(self.session_of(work), WorkEnded(work.current_id))
+
     def fetched(self, attempt: AttemptId) -> list[ce.Effect]:
         return self.step(cv.FetchSucceeded(attempt))
 
@@ -334,6 +342,9 @@ class Mate:
 
     def succeeds(self, attempt: WorkerAttempt) -> list[we.Effect]:
         return self.step(wv.ExecutionSucceeded(attempt.attempt_id, ARTIFACT))
+
+    def ends(self, attempt: WorkerAttempt) -> list[we.Effect]:
+        return self.step(wv.ExecutionEnded(attempt.attempt_id))
 
     def fails(self, attempt: WorkerAttempt) -> list[we.Effect]:
         return self.step(wv.ExecutionFailed(attempt.attempt_id, PASSING))

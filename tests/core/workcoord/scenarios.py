@@ -30,6 +30,7 @@ from quarterdeck.core.workcoord.messages import (
     Throttled,
     WorkAccepted,
     WorkCanceled,
+    WorkEnded,
     WorkerBeat,
     WorkFailed,
     WorkReady,
@@ -130,6 +131,18 @@ def a_fetched_result_is_delivered_and_then_acknowledged() -> None:
     effects = bridge.fetched(work.current_id)
     assert work.state is W.DONE
     assert effects == [ce.DeliverResult(work.current_id), ce.SendToWorker(session, ArtifactAck(work.current_id))]
+    assert bridge.session(session).free == 4
+    assert of(ce.EndQuery, bridge.seal()) == [ce.EndQuery(work.query.query_id, ce.Outcome.SUCCEEDED)]
+
+
+@works(W.ACCEPTED, T.END)
+def a_work_that_leaves_nothing_is_done_when_its_worker_says_so() -> None:
+    bridge = Bridge()
+    session = bridge.joins()
+    work = bridge.submit(leaf(leaves_nothing=True))
+    effects = bridge.ends(work)
+    assert work.state is W.DONE
+    assert effects == [ce.DeliverEnd(AttemptId(work.key, 1), WorkerId("w1"))]
     assert bridge.session(session).free == 4
     assert of(ce.EndQuery, bridge.seal()) == [ce.EndQuery(work.query.query_id, ce.Outcome.SUCCEEDED)]
 
@@ -672,6 +685,17 @@ def a_finished_attempt_is_ready_and_frees_its_slot() -> None:
     assert (mate.machine.busy_slots, mate.session(session).outstanding) == (0, 1)
 
 
+@attempts(A.RUNNING, X.END)
+def an_attempt_that_leaves_nothing_ends_and_gives_back_its_slot_and_its_credit() -> None:
+    mate = Mate()
+    session = mate.opens()
+    attempt = mate.assigned(leaf(leaves_nothing=True), session)
+    effects = mate.ends(attempt)
+    assert attempt.state is A.ENDED
+    assert effects == [we.SendToCoordinator(session, WorkEnded(attempt.attempt_id))]
+    assert (mate.machine.busy_slots, mate.session(session).outstanding) == (0, 0)
+
+
 @attempts(A.RUNNING, X.FAIL)
 def a_failed_attempt_ends() -> None:
     mate = Mate()
@@ -720,6 +744,18 @@ def a_stopping_attempt_that_was_faster_is_canceled_and_its_result_dropped() -> N
     effects = mate.succeeds(attempt)
     assert attempt.state is A.ENDED
     assert of(we.DropResult, effects) == [we.DropResult(attempt.attempt_id)]
+    assert mate.told(effects) == [WorkCanceled(attempt.attempt_id)]
+    assert mate.machine.busy_slots == 0
+
+
+@attempts(A.STOPPING, X.END)
+def a_stopping_attempt_that_was_faster_and_leaves_nothing_is_canceled() -> None:
+    mate = Mate()
+    _stopping(mate)
+    (attempt,) = mate.machine.attempts()
+    effects = mate.ends(attempt)
+    assert attempt.state is A.ENDED
+    assert of(we.DropResult, effects) == []
     assert mate.told(effects) == [WorkCanceled(attempt.attempt_id)]
     assert mate.machine.busy_slots == 0
 

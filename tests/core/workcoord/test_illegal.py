@@ -28,6 +28,7 @@ from quarterdeck.core.workcoord.messages import (
     Throttled,
     WorkAccepted,
     WorkCanceled,
+    WorkEnded,
     WorkerBeat,
     WorkerMessage,
     WorkFailed,
@@ -131,6 +132,58 @@ def _scene(state: WorkState) -> Scene:
             bridge.says(mary, WorkFailed(attempt, FINAL))
     assert work.state is state
     return Scene(bridge, mary, anne, attempt, bystander)
+
+
+def _nothing_scene(state: WorkState) -> Scene:
+    """The same with a work that leaves nothing, as far as it gets."""
+    bridge = Bridge()
+    anne = bridge.joins("anne")
+    bystander = bridge.submit(leaf("bystander", "other query"))
+    bridge.accepts(bystander)
+    bridge.says(anne, WorkerBeat(PAUSED))
+    mary = bridge.joins("mary")
+    work = bridge.submit(leaf(leaves_nothing=True))
+    attempt = work.current_id
+    match state:
+        case W.ACCEPTED:
+            bridge.accepts(work)
+        case W.DONE:
+            bridge.ends(work)
+        case W.CANCELED:
+            bridge.cancel_work(work)
+        case _:
+            pass
+    assert work.state is state
+    return Scene(bridge, mary, anne, attempt, bystander)
+
+
+@pytest.mark.parametrize("state", [W.ASSIGNED, W.DONE])
+def test_an_end_of_what_does_not_run_costs_the_session(state: WorkState) -> None:
+    scene = _nothing_scene(state)
+    scene.assert_only_mary_was_sent_away(scene.bridge.says(scene.mary, WorkEnded(scene.attempt)))
+
+
+def test_an_end_of_what_was_canceled_returns_its_credit_once() -> None:
+    scene = _nothing_scene(W.CANCELED)
+    assert scene.bridge.says(scene.mary, WorkEnded(scene.attempt)) == []
+    assert (scene.bridge.session(scene.mary).outstanding, scene.bridge.session(scene.mary).closing) == (0, {})
+    scene.assert_only_mary_was_sent_away(scene.bridge.says(scene.mary, WorkEnded(scene.attempt)))
+
+
+def test_a_work_that_was_to_leave_an_artifact_does_not_end_without_one() -> None:
+    scene = _scene(W.ACCEPTED)
+    effects = scene.bridge.says(scene.mary, WorkEnded(scene.attempt))
+    scene.assert_only_mary_was_sent_away(effects)
+    assert not of(ce.DeliverEnd, effects)
+    (closed,) = of(ce.CloseSession, effects)
+    assert "which was to leave an artifact" in closed.detail
+
+
+def test_a_work_that_leaves_nothing_has_no_artifact() -> None:
+    scene = _nothing_scene(W.ACCEPTED)
+    effects = scene.bridge.says(scene.mary, WorkReady(scene.attempt, ARTIFACT))
+    scene.assert_only_mary_was_sent_away(effects)
+    assert not of(ce.FetchArtifact, effects)
 
 
 def _is_legal(state: WorkState, trigger: WorkTrigger) -> bool:

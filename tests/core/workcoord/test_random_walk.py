@@ -232,7 +232,8 @@ class Walk(RuleBasedStateMachine):
         self.names += 1
         for number in range(count):
             kind = SCAN if number == 3 else LEAF
-            spec = leaf(f"work{self.names}-{number}", query_id, affinity=f"{number}", kind=kind)
+            name, leaves_nothing = f"work{self.names}-{number}", number == 1
+            spec = leaf(name, query_id, affinity=f"{number}", kind=kind, leaves_nothing=leaves_nothing)
             self.crew.tell(shore, cv.WorkSubmitted(spec))
 
     def _moving(self) -> list[tuple[Line, bool]]:

@@ -89,6 +89,15 @@ def test_a_query_is_told_from_its_beginning_to_its_end() -> None:
     }
 
 
+def test_a_work_that_leaves_nothing_is_delivered_and_has_no_rows() -> None:
+    shore = Shore()
+    shore.joins("w1")
+    shore.ends(shore.submit(leaf(leaves_nothing=True)))
+    document = shore.document()
+    assert (document["delivered"], document["by_worker"], document["rows"]) == (1, {"w1": 1}, 0)
+    assert document["first_result_s"] == 0.0
+
+
 def test_an_attempt_more_is_an_attempt_and_the_result_is_of_whom_it_came_from() -> None:
     shore = Shore()
     lost = shore.joins("w1", credit=1)

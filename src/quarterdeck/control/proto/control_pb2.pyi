@@ -17,7 +17,7 @@ class Envelope(_message.Message):
     def __init__(self, session_id: _Optional[str] = ..., sequence: _Optional[int] = ..., messages: _Optional[_Iterable[_Union[Message, _Mapping]]] = ...) -> None: ...
 
 class Message(_message.Message):
-    __slots__ = ("register", "worker_beat", "beat_echo", "disk_reported", "credit_changed", "work_accepted", "work_rejected", "work_progressed", "work_ready", "work_failed", "work_returned", "work_canceled", "artifact_lost", "throttled", "registered", "refused", "coordinator_beat", "credit_confirmed", "assign_work", "cancel_work", "cancel_query", "artifact_ack", "drain_request", "recall_work", "goodbye")
+    __slots__ = ("register", "worker_beat", "beat_echo", "disk_reported", "credit_changed", "work_accepted", "work_rejected", "work_progressed", "work_ready", "work_failed", "work_returned", "work_canceled", "artifact_lost", "throttled", "work_ended", "registered", "refused", "coordinator_beat", "credit_confirmed", "assign_work", "cancel_work", "cancel_query", "artifact_ack", "drain_request", "recall_work", "goodbye")
     REGISTER_FIELD_NUMBER: _ClassVar[int]
     WORKER_BEAT_FIELD_NUMBER: _ClassVar[int]
     BEAT_ECHO_FIELD_NUMBER: _ClassVar[int]
@@ -32,6 +32,7 @@ class Message(_message.Message):
     WORK_CANCELED_FIELD_NUMBER: _ClassVar[int]
     ARTIFACT_LOST_FIELD_NUMBER: _ClassVar[int]
     THROTTLED_FIELD_NUMBER: _ClassVar[int]
+    WORK_ENDED_FIELD_NUMBER: _ClassVar[int]
     REGISTERED_FIELD_NUMBER: _ClassVar[int]
     REFUSED_FIELD_NUMBER: _ClassVar[int]
     COORDINATOR_BEAT_FIELD_NUMBER: _ClassVar[int]
@@ -57,6 +58,7 @@ class Message(_message.Message):
     work_canceled: Attempt
     artifact_lost: ArtifactLost
     throttled: float
+    work_ended: Attempt
     registered: Registered
     refused: str
     coordinator_beat: float
@@ -68,7 +70,7 @@ class Message(_message.Message):
     drain_request: DrainRequest
     recall_work: Attempt
     goodbye: str
-    def __init__(self, register: _Optional[_Union[Register, _Mapping]] = ..., worker_beat: _Optional[_Union[WorkerStatus, _Mapping]] = ..., beat_echo: _Optional[float] = ..., disk_reported: _Optional[_Union[DiskUse, _Mapping]] = ..., credit_changed: _Optional[int] = ..., work_accepted: _Optional[_Union[Attempt, _Mapping]] = ..., work_rejected: _Optional[_Union[WorkRejected, _Mapping]] = ..., work_progressed: _Optional[_Union[WorkProgressed, _Mapping]] = ..., work_ready: _Optional[_Union[WorkReady, _Mapping]] = ..., work_failed: _Optional[_Union[WorkFailed, _Mapping]] = ..., work_returned: _Optional[_Union[Attempt, _Mapping]] = ..., work_canceled: _Optional[_Union[Attempt, _Mapping]] = ..., artifact_lost: _Optional[_Union[ArtifactLost, _Mapping]] = ..., throttled: _Optional[float] = ..., registered: _Optional[_Union[Registered, _Mapping]] = ..., refused: _Optional[str] = ..., coordinator_beat: _Optional[float] = ..., credit_confirmed: _Optional[int] = ..., assign_work: _Optional[_Union[AssignWork, _Mapping]] = ..., cancel_work: _Optional[_Union[Attempt, _Mapping]] = ..., cancel_query: _Optional[str] = ..., artifact_ack: _Optional[_Union[Attempt, _Mapping]] = ..., drain_request: _Optional[_Union[DrainRequest, _Mapping]] = ..., recall_work: _Optional[_Union[Attempt, _Mapping]] = ..., goodbye: _Optional[str] = ...) -> None: ...
+    def __init__(self, register: _Optional[_Union[Register, _Mapping]] = ..., worker_beat: _Optional[_Union[WorkerStatus, _Mapping]] = ..., beat_echo: _Optional[float] = ..., disk_reported: _Optional[_Union[DiskUse, _Mapping]] = ..., credit_changed: _Optional[int] = ..., work_accepted: _Optional[_Union[Attempt, _Mapping]] = ..., work_rejected: _Optional[_Union[WorkRejected, _Mapping]] = ..., work_progressed: _Optional[_Union[WorkProgressed, _Mapping]] = ..., work_ready: _Optional[_Union[WorkReady, _Mapping]] = ..., work_failed: _Optional[_Union[WorkFailed, _Mapping]] = ..., work_returned: _Optional[_Union[Attempt, _Mapping]] = ..., work_canceled: _Optional[_Union[Attempt, _Mapping]] = ..., artifact_lost: _Optional[_Union[ArtifactLost, _Mapping]] = ..., throttled: _Optional[float] = ..., work_ended: _Optional[_Union[Attempt, _Mapping]] = ..., registered: _Optional[_Union[Registered, _Mapping]] = ..., refused: _Optional[str] = ..., coordinator_beat: _Optional[float] = ..., credit_confirmed: _Optional[int] = ..., assign_work: _Optional[_Union[AssignWork, _Mapping]] = ..., cancel_work: _Optional[_Union[Attempt, _Mapping]] = ..., cancel_query: _Optional[str] = ..., artifact_ack: _Optional[_Union[Attempt, _Mapping]] = ..., drain_request: _Optional[_Union[DrainRequest, _Mapping]] = ..., recall_work: _Optional[_Union[Attempt, _Mapping]] = ..., goodbye: _Optional[str] = ...) -> None: ...
 
 class Attempt(_message.Message):
     __slots__ = ("query_id", "leaf_id", "work_id", "number")
@@ -203,7 +205,7 @@ class Registered(_message.Message):
     def __init__(self, session_id: _Optional[str] = ..., coordinator_id: _Optional[str] = ..., liveness: _Optional[_Union[Liveness, _Mapping]] = ...) -> None: ...
 
 class AssignWork(_message.Message):
-    __slots__ = ("attempt", "kind", "payload", "affinity_key", "tenant", "placement", "is_light")
+    __slots__ = ("attempt", "kind", "payload", "affinity_key", "tenant", "placement", "is_light", "leaves_nothing")
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     PAYLOAD_FIELD_NUMBER: _ClassVar[int]
@@ -211,6 +213,7 @@ class AssignWork(_message.Message):
     TENANT_FIELD_NUMBER: _ClassVar[int]
     PLACEMENT_FIELD_NUMBER: _ClassVar[int]
     IS_LIGHT_FIELD_NUMBER: _ClassVar[int]
+    LEAVES_NOTHING_FIELD_NUMBER: _ClassVar[int]
     attempt: Attempt
     kind: str
     payload: bytes
@@ -218,7 +221,8 @@ class AssignWork(_message.Message):
     tenant: str
     placement: str
     is_light: bool
-    def __init__(self, attempt: _Optional[_Union[Attempt, _Mapping]] = ..., kind: _Optional[str] = ..., payload: _Optional[bytes] = ..., affinity_key: _Optional[str] = ..., tenant: _Optional[str] = ..., placement: _Optional[str] = ..., is_light: _Optional[bool] = ...) -> None: ...
+    leaves_nothing: bool
+    def __init__(self, attempt: _Optional[_Union[Attempt, _Mapping]] = ..., kind: _Optional[str] = ..., payload: _Optional[bytes] = ..., affinity_key: _Optional[str] = ..., tenant: _Optional[str] = ..., placement: _Optional[str] = ..., is_light: _Optional[bool] = ..., leaves_nothing: _Optional[bool] = ...) -> None: ...
 
 class DrainRequest(_message.Message):
     __slots__ = ()

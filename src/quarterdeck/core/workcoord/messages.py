@@ -1,8 +1,9 @@
 """What travels on a session, as values. The wire form is the control stream's business; the meaning is fixed here.
 
-An attempt that a worker was assigned ends exactly once. Either the worker says so (`WorkRejected`, `WorkReturned`,
-`WorkFailed`, `WorkCanceled`, `ArtifactLost`), or the coordinator does (`ArtifactAck`). The credit it took comes back
-with that end. Messages of one session arrive in the order in which they were sent; between sessions there is no order.
+An attempt that a worker was assigned ends exactly once. Either the worker says so (`WorkEnded`, `WorkRejected`,
+`WorkReturned`, `WorkFailed`, `WorkCanceled`, `ArtifactLost`), or the coordinator does (`ArtifactAck`). The credit it
+took comes back with that end. Messages of one session arrive in the order in which they were sent; between sessions
+there is no order.
 """
 
 from dataclasses import dataclass
@@ -93,6 +94,13 @@ class WorkReady:
 
     attempt: AttemptId
     artifact: Artifact
+
+
+@dataclass(frozen=True, slots=True)
+class WorkEnded:
+    """A work that leaves nothing is done."""
+
+    attempt: AttemptId
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +233,7 @@ WorkerMessage = (
     | WorkRejected
     | WorkProgressed
     | WorkReady
+    | WorkEnded
     | WorkFailed
     | WorkReturned
     | WorkCanceled

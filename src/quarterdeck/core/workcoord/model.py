@@ -42,6 +42,8 @@ class WorkSpec:
     placement: PlacementStrategy = PlacementStrategy.RENDEZVOUS
     is_light: bool = False
     """It takes no time to speak of, as far as is known: it need not wait behind those that may take long."""
+    leaves_nothing: bool = False
+    """What it does stays elsewhere: it ends without an artifact. It may run more than once before its end is heard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,14 @@ class Artifact:
     min_ts: int
     max_ts: int
     parquet_schema_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a work ends that leaves nothing: there is no artifact, and nothing to fetch."""
+
+
+ENDED = Ended()
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,6 +72,8 @@ class CoordinatorJournal:
                     size_bytes=artifact.size_bytes,
                     url=artifact.url,
                 )
+            case m.WorkEnded(attempt):
+                _log.debug("work ended, it leaves nothing", **_of(attempt), session_id=session_id)
             case m.WorkFailed(attempt, error):
                 _log.warning(
                     "work failed", **_of(attempt), session_id=session_id, code=error.code, reason=error.message
@@ -130,8 +132,12 @@ class WorkerJournal:
                 )
             case wev.SessionLost(session_id):
                 _log.info("session ended", session_id=session_id)
-            case wev.ExecutionFailed(attempt) | wev.ExecutionSucceeded(attempt) if attempt in self._told_to_stop:
+            case wev.ExecutionFailed(attempt) | wev.ExecutionEnded(attempt) | wev.ExecutionSucceeded(attempt) if (
+                attempt in self._told_to_stop
+            ):
                 self._stopped(attempt)  # however it ended: nobody waits for it
+            case wev.ExecutionEnded(attempt):
+                _log.debug("work done, it leaves nothing", **_of(attempt))
             case wev.ExecutionFailed(attempt, error):
                 _log.warning("work failed", **_of(attempt), code=error.code, reason=error.message)
             case wev.ExecutionSucceeded(attempt, artifact):

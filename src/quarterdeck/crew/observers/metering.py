@@ -168,7 +168,7 @@ class CoordinatorMeter:
                 self._fetching_since[attempt] = now
             case cef.CancelFetch(attempt):
                 self._fetched(attempt, cef.Outcome.CANCELED, now)
-            case cef.DeliverResult(attempt):
+            case cef.DeliverResult(attempt) | cef.DeliverEnd(attempt):
                 self._delivered(attempt, now)
             case cef.EndQuery():
                 self._ended(effect, now)
@@ -280,6 +280,8 @@ class WorkerMeter:
             case wev.ExecutionSucceeded(attempt):
                 self._ran(attempt, cef.Outcome.SUCCEEDED, now)
                 self._kept[attempt] = None
+            case wev.ExecutionEnded(attempt):
+                self._ran(attempt, cef.Outcome.SUCCEEDED, now)
             case wev.ExecutionFailed(attempt):
                 self._ran(attempt, cef.Outcome.FAILED, now)
             case wev.ExecutionStopped(attempt):

@@ -109,19 +109,22 @@ class Summaries:
             case ef.CancelFetch(attempt) | ef.DropResult(attempt):
                 self._artifacts.pop(attempt, None)
             case ef.DeliverResult(attempt):
-                self._delivered(attempt)
+                worker_id, artifact = self._artifacts.pop(attempt)
+                self._delivered(attempt, worker_id, artifact)
+            case ef.DeliverEnd(attempt, worker_id):
+                self._delivered(attempt, worker_id, None)
             case ef.EndQuery(query_id, outcome, error):
                 self._end(query_id, outcome, error)
             case _:
                 pass
 
-    def _delivered(self, attempt: AttemptId) -> None:
-        worker_id, artifact = self._artifacts.pop(attempt)
+    def _delivered(self, attempt: AttemptId, worker_id: WorkerId, artifact: Artifact | None) -> None:
         summary = self._running[attempt.key.query_id]
         summary.delivered += 1
         summary.by_worker[worker_id] += 1
-        summary.rows += artifact.row_count
-        summary.artifact_bytes += artifact.size_bytes
+        if artifact is not None:
+            summary.rows += artifact.row_count
+            summary.artifact_bytes += artifact.size_bytes
         if summary.first_result_s is None:
             summary.first_result_s = self._clock.now() - summary.opened_at
 

@@ -103,6 +103,11 @@ class Timelines:
                 story = self._story(attempt)
                 if story is not None:
                     story.ready_s = self._clock.now()
+            case msg.WorkEnded(attempt):
+                story = self._story(attempt)
+                if story is not None:
+                    story.ready_s = self._clock.now()
+                self._end(attempt, AttemptOutcome.DONE)
             case msg.WorkFailed(attempt, error):
                 self._end(attempt, AttemptOutcome.FAILED, error.message)
             case msg.WorkRejected(attempt, reason):

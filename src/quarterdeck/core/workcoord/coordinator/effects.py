@@ -78,6 +78,14 @@ class DeliverResult:
 
 
 @dataclass(frozen=True, slots=True)
+class DeliverEnd:
+    """Tell whoever asked that a work which leaves nothing is done: the one and only time for this work."""
+
+    attempt: AttemptId
+    worker_id: WorkerId
+
+
+@dataclass(frozen=True, slots=True)
 class DropResult:
     """A fetched result that is not needed: another attempt was first, or the query has ended."""
 
@@ -129,6 +137,7 @@ Effect = (
     | FetchArtifact
     | CancelFetch
     | DeliverResult
+    | DeliverEnd
     | DropResult
     | ReportProgress
     | ReportRecall

@@ -53,6 +53,8 @@ def _of_work(work: Work) -> Iterator[Claim]:
     yield (state in _ON_A_WORKER) == (attempt is not None), "%s is %s, on a session or not", (key, state)
     yield known, "%s is on a session that does not know it", (key,)
     yield state is not WorkState.READY or fetched, "%s is ready and nobody fetches it", (key,)
+    leaves_nothing = work.spec.leaves_nothing
+    yield not (leaves_nothing and state is WorkState.READY), "%s leaves nothing and is to be fetched", (key,)
 
 
 def _of_session(session: Session) -> Iterator[Claim]:

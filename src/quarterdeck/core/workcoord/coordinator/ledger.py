@@ -13,6 +13,7 @@ from quarterdeck.core.workcoord.coordinator.desk import Desk
 from quarterdeck.core.workcoord.coordinator.dispatch import Dispatcher
 from quarterdeck.core.workcoord.coordinator.effects import (
     CancelFetch,
+    DeliverEnd,
     DeliverResult,
     DropResult,
     EndQuery,
@@ -28,6 +29,10 @@ from quarterdeck.core.workcoord.coordinator.tables import WORK_TABLE, WorkState,
 from quarterdeck.core.workcoord.messages import ArtifactAck, AssignWork, CancelQuery, CancelWork
 from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError, WorkKey, WorkSpec
 from quarterdeck.core.workcoord.peer import PeerError
+
+_LEAVES_NOTHING = {WorkTrigger.READY: False, WorkTrigger.END: True}
+"""The ways in which a work is done, and whether there is nothing to fetch then. A work says which one is its."""
+_OTHERWISE = {WorkTrigger.READY: "leave nothing", WorkTrigger.END: "leave an artifact"}
 
 
 class Ledger:
@@ -122,6 +127,17 @@ class Ledger:
         self._acquit(attempt.work, session)
         attempt.work.query.fetches[attempt_id] = None
         self._desk.do(FetchArtifact(attempt_id, attempt.worker_id, artifact))
+
+    def ended(self, session: Session, attempt_id: AttemptId) -> None:
+        """A work that leaves nothing is done: nothing is fetched, and nothing acknowledged."""
+        attempt = self._heard_end(session, attempt_id, WorkTrigger.END)
+        if attempt is not None:
+            self._move(attempt.work, WorkTrigger.END)
+            self._acquit(attempt.work, session)
+            self._unbind(attempt)
+            self._desk.do(DeliverEnd(attempt_id, session.worker_id))
+            self._finished(attempt.work)
+        self.dispatch.credit_changed(session)
 
     def rejected(self, session: Session, attempt_id: AttemptId) -> None:
         attempt = self._heard_end(session, attempt_id, WorkTrigger.REJECT)
@@ -293,6 +309,8 @@ class Ledger:
             raise PeerError(f"{trigger} of {attempt_id}, which is not on this session")
         if not WORK_TABLE.allows(attempt.work.state, trigger):
             raise PeerError(f"{trigger} of {attempt_id}, which is {attempt.work.state}")
+        if trigger in _LEAVES_NOTHING and attempt.work.spec.leaves_nothing is not _LEAVES_NOTHING[trigger]:
+            raise PeerError(f"{trigger} of {attempt_id}, which was to {_OTHERWISE[trigger]}")
         return attempt
 
     def _heard_end(self, session: Session, attempt_id: AttemptId, trigger: WorkTrigger) -> Attempt | None:

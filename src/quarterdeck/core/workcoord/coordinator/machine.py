@@ -43,6 +43,7 @@ from quarterdeck.core.workcoord.messages import (
     Throttled,
     WorkAccepted,
     WorkCanceled,
+    WorkEnded,
     WorkerBeat,
     WorkerMessage,
     WorkFailed,
@@ -184,6 +185,8 @@ class CoordinatorMachine:
                 self.ledger.ready(session, attempt, artifact)
             case WorkProgressed(attempt, fraction):
                 self.ledger.progressed(session, attempt, fraction)
+            case WorkEnded(attempt):
+                self.ledger.ended(session, attempt)
             case WorkFailed(attempt, error):
                 self.ledger.failed(session, attempt, error)
             case WorkRejected(attempt, reason):

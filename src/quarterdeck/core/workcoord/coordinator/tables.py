@@ -27,6 +27,8 @@ class WorkTrigger(StrEnum):
     RETURN = "return"
     RECALL = "recall"
     READY = "ready"
+    END = "end"
+    """It is done, and leaves nothing."""
     FAIL = "fail"
     FETCH_FAIL = "fetch fail"
     ARTIFACT_LOST = "artifact lost"
@@ -48,6 +50,7 @@ WORK_TABLE = TransitionTable(
             (_W.ASSIGNED, _T.ACCEPT): _W.ACCEPTED,
             (_W.ACCEPTED, _T.READY): _W.READY,
             (_W.READY, _T.COMMIT): _W.DONE,
+            (_W.ACCEPTED, _T.END): _W.DONE,
             # Back to the start, one attempt spent.
             (_W.ASSIGNED, _T.REJECT): _W.PENDING,
             (_W.ASSIGNED, _T.RETURN): _W.PENDING,

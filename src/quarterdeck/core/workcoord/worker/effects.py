@@ -33,7 +33,7 @@ class ClearSession:
 
 @dataclass(frozen=True, slots=True)
 class StartExecution:
-    """Run it; answer with `ExecutionSucceeded` or `ExecutionFailed`."""
+    """Run it; answer with `ExecutionSucceeded`, `ExecutionEnded` or `ExecutionFailed`."""
 
     attempt: AttemptId
     spec: WorkSpec

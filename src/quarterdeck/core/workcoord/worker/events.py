@@ -43,6 +43,13 @@ class ExecutionSucceeded:
 
 
 @dataclass(frozen=True, slots=True)
+class ExecutionEnded:
+    """It is done, and leaves nothing."""
+
+    attempt: AttemptId
+
+
+@dataclass(frozen=True, slots=True)
 class ExecutionFailed:
     attempt: AttemptId
     error: WorkError
@@ -102,6 +109,7 @@ Event = (
     | SessionLost
     | ExecutionProgressed
     | ExecutionSucceeded
+    | ExecutionEnded
     | ExecutionFailed
     | ExecutionStopped
     | ResultEvicted

@@ -41,6 +41,7 @@ from quarterdeck.core.workcoord.messages import (
     Throttled,
     WorkAccepted,
     WorkCanceled,
+    WorkEnded,
     WorkerBeat,
     WorkerMessage,
     WorkFailed,
@@ -49,7 +50,7 @@ from quarterdeck.core.workcoord.messages import (
     WorkRejected,
     WorkReturned,
 )
-from quarterdeck.core.workcoord.model import Artifact, AttemptId, DiskUse, WorkerInfo, WorkError, WorkerStatus
+from quarterdeck.core.workcoord.model import Artifact, AttemptId, DiskUse, WorkerInfo, WorkerStatus
 from quarterdeck.core.workcoord.peer import PeerError
 from quarterdeck.core.workcoord.worker import events as ev
 from quarterdeck.core.workcoord.worker.credit import divide
@@ -158,8 +159,10 @@ class WorkerMachine:
                 self._time_passed()
             case ev.ExecutionSucceeded(attempt_id, artifact):
                 self._execution_succeeded(self._attempts[attempt_id], artifact)
+            case ev.ExecutionEnded(attempt_id):
+                self._leave(self._attempts[attempt_id], AttemptTrigger.END, WorkEnded(attempt_id))
             case ev.ExecutionFailed(attempt_id, error):
-                self._execution_failed(self._attempts[attempt_id], error)
+                self._leave(self._attempts[attempt_id], AttemptTrigger.FAIL, WorkFailed(attempt_id, error))
             case ev.ExecutionStopped(attempt_id):
                 self._execution_ended(self._attempts[attempt_id], AttemptTrigger.STOP, WorkCanceled(attempt_id))
             case ev.ExecutionProgressed(attempt_id, fraction):
@@ -372,11 +375,10 @@ class WorkerMachine:
         self._tell(attempt, WorkReady(attempt.attempt_id, artifact))
         self._start_next()
 
-    def _execution_failed(self, attempt: Attempt, error: WorkError) -> None:
+    def _leave(self, attempt: Attempt, trigger: AttemptTrigger, end: WorkerMessage) -> None:
+        """It has ended by itself and left nothing. Told to stop before that, it counts as canceled."""
         stopping = attempt.state is AttemptState.STOPPING
-        attempt_id = attempt.attempt_id
-        end = WorkCanceled(attempt_id) if stopping else WorkFailed(attempt_id, error)
-        self._execution_ended(attempt, AttemptTrigger.FAIL, end)
+        self._execution_ended(attempt, trigger, WorkCanceled(attempt.attempt_id) if stopping else end)
 
     def _execution_ended(
         self, attempt: Attempt, trigger: AttemptTrigger, end: WorkerMessage, *, drop: bool = False

@@ -20,6 +20,8 @@ class AttemptState(StrEnum):
 class AttemptTrigger(StrEnum):
     START = "start"
     SUCCEED = "succeed"
+    END = "end"
+    """It is done, and leaves nothing."""
     FAIL = "fail"
     STOP = "stop"
     CANCEL = "cancel"
@@ -45,10 +47,12 @@ ATTEMPT_TABLE = TransitionTable(
             (_A.QUEUED, _T.RECALL): _A.ENDED,
             (_A.QUEUED, _T.ORPHAN): _A.ENDED,
             (_A.RUNNING, _T.SUCCEED): _A.READY,
+            (_A.RUNNING, _T.END): _A.ENDED,
             (_A.RUNNING, _T.FAIL): _A.ENDED,
             (_A.RUNNING, _T.CANCEL): _A.STOPPING,
             (_A.RUNNING, _T.ORPHAN): _A.STOPPING,
             (_A.STOPPING, _T.SUCCEED): _A.ENDED,
+            (_A.STOPPING, _T.END): _A.ENDED,
             (_A.STOPPING, _T.FAIL): _A.ENDED,
             (_A.STOPPING, _T.STOP): _A.ENDED,
             (_A.STOPPING, _T.CANCEL): _A.STOPPING,
