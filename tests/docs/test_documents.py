@@ -68,6 +68,14 @@ def test_links_to_files_lead_somewhere(page: Path) -> None:
     assert [target for target in targets if not (page.parent / target).exists()] == []
 
 
+def test_what_checks_at_a_door_is_where_the_page_about_security_says() -> None:
+    table = (ROOT / "SECURITY.md").read_text().split("| door |")[1].split("\n\n")[0]
+    cells = [row.rsplit("|", 2)[1] for row in table.splitlines()[2:]]
+    places = [place for cell in cells for place in re.findall(r"`([^`]+)`", cell)]
+    assert len(places) > len(cells) > 10
+    assert [place for place in places if not (ROOT / "src" / "quarterdeck" / place).exists()] == []
+
+
 def test_the_pages_have_commands() -> None:
     assert "make demo" in COMMANDS
     assert "make test" in COMMANDS
