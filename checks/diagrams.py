@@ -9,12 +9,14 @@ import sys
 from pathlib import Path
 
 from quarterdeck.core.leadership.table import CANDIDATE_TABLE
+from quarterdeck.core.reconcile.tables import HOLDING_TABLE, THING_TABLE
 from quarterdeck.core.workcoord.coordinator.tables import WORK_TABLE, WORKER_TABLE
 from quarterdeck.core.workcoord.worker.tables import ATTEMPT_TABLE
 
 _PAGE = Path(__file__).parent.parent / "ARCHITECTURE.md"
 _PLACE = re.compile(r"<!-- diagram: (?P<name>\w+) -->.*?<!-- /diagram -->", re.DOTALL)
-_TABLES = {table.name: table for table in (WORK_TABLE, WORKER_TABLE, ATTEMPT_TABLE, CANDIDATE_TABLE)}
+_ALL = (WORK_TABLE, WORKER_TABLE, ATTEMPT_TABLE, THING_TABLE, HOLDING_TABLE, CANDIDATE_TABLE)
+_TABLES = {table.name: table for table in _ALL}
 
 
 def redrawn(page: str) -> str:
