@@ -15,10 +15,10 @@ from quarterdeck.core.ids import LeafId, QueryId, WorkId
 from quarterdeck.core.tracebacks import empty_frames
 from quarterdeck.core.workcoord.model import AttemptId, WorkKey, WorkSpec
 from quarterdeck.crew.artifacts.spool import ArtifactSpool
-from quarterdeck.crew.artifacts.threads import in_thread
 from quarterdeck.crew.executors import Execution
 from quarterdeck.metrics.model import LEAF
 from quarterdeck.stores.disk import DiskBudget, DiskLimits
+from quarterdeck.stores.threads import in_thread
 
 
 class Block:

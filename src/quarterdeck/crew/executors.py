@@ -16,12 +16,11 @@ It knows nothing of sessions, and nothing of what a kind does.
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import copy_context
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Final, Protocol, TypeVar
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
-from quarterdeck.core.tracebacks import with_empty_frames
 from quarterdeck.core.workcoord.coordinator.effects import Outcome
 from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.core.workcoord.model import Artifact, AttemptId, Ended, WorkError, WorkSpec
@@ -29,14 +28,13 @@ from quarterdeck.crew.artifacts.spool import ArtifactSpool
 from quarterdeck.crew.artifacts.writer import RowSink
 from quarterdeck.crew.cancel import CancelToken
 from quarterdeck.crew.ports import ExecutionFailedError
+from quarterdeck.stores.threads import in_thread
 from quarterdeck.telemetry.traces import span
 
 T = TypeVar("T")
 
 _PROGRESS_INTERVAL_S: Final = 0.1
 """A person sees no more than this, and every report is a message to a coordinator."""
-_CANCEL_INTERVAL_S: Final = 0.01
-"""How often a thread that has not ended yet is told to stop; see `CancelToken.cancel`."""
 _MAX_WORDS: Final = 4_000
 """Characters of an error, as many as travel: it is logged before that, on the event loop."""
 
@@ -64,14 +62,7 @@ class Execution:
     async def run_in_thread(self, function: Callable[[], T]) -> T:
         """What it returns or raises. Canceled, it cancels the token and waits until the function has ended; a result
         that comes too late is lost."""
-        future = self._pool.submit(copy_context().run, with_empty_frames, function)
-        try:
-            return await asyncio.wrap_future(future)
-        except asyncio.CancelledError:
-            await _wait_for_end_of(future, self.token.cancel)
-            raise
-        finally:
-            del future  # it has the error, whose traceback has this frame: only the garbage collector would end that
+        return await in_thread(function, self._pool, self.token.cancel, may_be_skipped=True)
 
     async def write(self, fill: Callable[[RowSink], None]) -> Artifact:
         """The attempt's artifact, with the rows that `fill` gives to the sink, in a thread. It opens the sink once and
@@ -201,15 +192,12 @@ class Executors:
         return self._spool.forget(attempt)
 
     async def drop(self, attempt: AttemptId) -> None:
-        await asyncio.wrap_future(self._drops.submit(self._spool.drop, attempt))
+        await in_thread(partial(self._spool.drop, attempt), self._drops)
 
     async def _leave_nothing(self, attempt: AttemptId) -> None:
         """Of an execution that has not succeeded."""
-        if self._spool.forget(attempt):
-            return
-        dropped = self._drops.submit(self._spool.drop, attempt)
-        await _wait_for_end_of(dropped)
-        dropped.result()
+        if not self._spool.forget(attempt):
+            await self.drop(attempt)
 
     async def close(self, timeout_s: float) -> bool:
         """Cancels what runs and ends the threads; whether all have ended in time. One that has not ends by itself, or
@@ -246,17 +234,3 @@ def _ended_otherwise(attempt: AttemptId, spec: WorkSpec) -> QuarterdeckError:
         "report it: an executor ended otherwise than its work says",
         retryable=False,
     )
-
-
-async def _wait_for_end_of(future: "Future[T]", cancel: Callable[[], None] | None = None) -> None:
-    """Waits whatever comes: a cancel meanwhile changes nothing, since whoever calls this raises one afterwards."""
-    ended = asyncio.wrap_future(future)
-    while not ended.done():
-        if cancel is not None:
-            cancel()
-        try:
-            await asyncio.wait([ended], timeout=_CANCEL_INTERVAL_S)
-        except asyncio.CancelledError:
-            continue
-    if not ended.cancelled():
-        ended.exception()  # seen: whoever wants to know asks the future

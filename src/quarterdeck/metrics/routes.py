@@ -15,7 +15,6 @@ from starlette.types import Receive, Scope, Send
 
 from quarterdeck import __version__
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
-from quarterdeck.crew.artifacts.threads import in_thread
 from quarterdeck.crew.query_log import AskedQuery
 from quarterdeck.http.clientgone import ClientGoneError, run_while_connected
 from quarterdeck.http.tenants import tenant_of
@@ -31,6 +30,7 @@ from quarterdeck.metrics.promql.result import Result, limited
 from quarterdeck.metrics.running_query import QueryRequest
 from quarterdeck.metrics.series_service import Found, FoundSeries, SeriesRequest, SeriesService
 from quarterdeck.metrics.service import MetricsService, cut_off_by
+from quarterdeck.stores.threads import in_thread
 from quarterdeck.telemetry.traces import span
 
 T = TypeVar("T")

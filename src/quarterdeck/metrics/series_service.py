@@ -9,7 +9,6 @@ from quarterdeck.core.ids import LeafId, QueryId, WorkId
 from quarterdeck.core.tenants import DEFAULT_TENANT
 from quarterdeck.core.workcoord.model import WorkKey, WorkSpec
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
-from quarterdeck.crew.artifacts.threads import in_thread
 from quarterdeck.crew.coordinator import CoordinatorDriver
 from quarterdeck.crew.harvest import Harvest, Window
 from quarterdeck.crew.process.clocks import RandomIds
@@ -25,6 +24,7 @@ from quarterdeck.metrics.service import MetricsService
 from quarterdeck.metrics.tasks import SeriesTask, encode_task
 from quarterdeck.metrics.transfer.series_list import SeriesList, read_series
 from quarterdeck.metrics.universe import Universe, index_of
+from quarterdeck.stores.threads import in_thread
 
 _SHOWN: Final = 8
 """Selectors of a request, and matchers of each, that people see."""

@@ -26,7 +26,6 @@ from quarterdeck.core.ids import LeafId, WorkId
 from quarterdeck.core.workcoord.model import WorkKey, WorkSpec
 from quarterdeck.crew.admission import Admission
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
-from quarterdeck.crew.artifacts.threads import in_thread
 from quarterdeck.crew.coordinator import CoordinatorDriver
 from quarterdeck.crew.harvest import Harvest, Window
 from quarterdeck.crew.observers.timelines import Timelines
@@ -56,6 +55,7 @@ from quarterdeck.metrics.transfer.leaf_blocks import LeafReader
 from quarterdeck.metrics.transfer.refusals import raise_refusal
 from quarterdeck.metrics.universe import Universe
 from quarterdeck.metrics.weight import is_light
+from quarterdeck.stores.threads import in_thread
 
 T = TypeVar("T")
 

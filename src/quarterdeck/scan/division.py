@@ -12,7 +12,6 @@ from shlex import quote
 from typing import Final, Protocol
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
-from quarterdeck.crew.artifacts.threads import in_thread
 from quarterdeck.crew.cancel import CancelToken
 from quarterdeck.engines.scan_file import PathColumn
 from quarterdeck.engines.sql_bounds import check_sql
@@ -22,6 +21,7 @@ from quarterdeck.engines.stop_signal import StopSignal
 from quarterdeck.scan.model import Merging, ScanRequest, ScanTask
 from quarterdeck.scan.path_columns import Values, path_columns
 from quarterdeck.stores.objects import ObjectRef
+from quarterdeck.stores.threads import in_thread
 
 MIB: Final = 1024 * 1024
 GROUP_BYTES: Final = 64 * MIB

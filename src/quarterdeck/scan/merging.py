@@ -18,11 +18,11 @@ import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
-from quarterdeck.crew.artifacts.threads import in_thread
 from quarterdeck.crew.cancel import CancelToken
 from quarterdeck.engines.contained import ContainedRows
 from quarterdeck.engines.sql_plan import MergeOrder
 from quarterdeck.engines.stop_signal import StopSignal
+from quarterdeck.stores.threads import in_thread
 
 _arrow: Final[Any] = pyarrow
 _SPILL: Final = "spill"

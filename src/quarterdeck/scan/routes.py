@@ -16,7 +16,6 @@ from starlette.types import Receive, Scope, Send
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.workcoord.model import WorkKey
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
-from quarterdeck.crew.artifacts.threads import in_thread
 from quarterdeck.crew.query_log import AskedQuery
 from quarterdeck.engines.part_words import Alike
 from quarterdeck.http.bounded_body import BoundedBody, FieldName, Path, StopsAtFirst
@@ -27,6 +26,7 @@ from quarterdeck.scan.formats import Batch, Format, Writer, choose_format, make_
 from quarterdeck.scan.model import MAX_SQL_CHARACTERS, Merging, ScanRequest
 from quarterdeck.scan.service import ScanPlan, ScanService
 from quarterdeck.stores.source_roots import Border, SourceRoots
+from quarterdeck.stores.threads import in_thread
 from quarterdeck.telemetry.traces import span
 
 Results: TypeAlias = AsyncGenerator[tuple[WorkKey, FetchedArtifact]]

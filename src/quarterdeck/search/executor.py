@@ -18,11 +18,10 @@ from quarterdeck.search.piece_opening import PieceOpener
 from quarterdeck.search.ports import ChunkAnswer, RecordBatch
 from quarterdeck.search.row_payloads import RowPayloads
 from quarterdeck.search.stored_rows import RowLimits, StoredRows
+from quarterdeck.stores.threads import in_thread
 
 T = TypeVar("T")
 
-_CANCEL_INTERVAL_S: Final = 0.01
-"""How often a thread that has not ended yet is told to stop; see `CancelToken.cancel`."""
 _LOOK_S: Final = 0.2
 """How often somebody who wants to know is told how far a search is."""
 
@@ -161,19 +160,7 @@ class ChunkRun:
 
     async def _in_thread(self, function: Callable[[], T]) -> T:
         """What it returns or raises. Canceled, it stops the search and waits until that has ended."""
-        running = asyncio.get_running_loop().run_in_executor(self._pool, function)
-        try:
-            return await asyncio.shield(running)
-        except asyncio.CancelledError:
-            while not running.done():
-                self._token.cancel()
-                try:
-                    await asyncio.wait([running], timeout=_CANCEL_INTERVAL_S)
-                except asyncio.CancelledError:
-                    continue  # it is passed on below
-            if not running.cancelled():
-                running.exception()  # seen: nobody waits to hear of it
-            raise
+        return await in_thread(function, self._pool, self._token.cancel)
 
 
 def _close(steps: Generator[object]) -> None:

@@ -16,7 +16,7 @@ from quarterdeck.search.ports import RecordBatch
 from quarterdeck.search.row_payloads import is_whole, read_rows
 from quarterdeck.stores.disk_full import room_of
 from quarterdeck.stores.limits import MIB
-from quarterdeck.stores.threads import finish_in_thread
+from quarterdeck.stores.threads import in_thread
 
 _IN_THREAD_BYTES: Final = 64 * 1024
 """Rows beyond this are looked at in a thread: unpacked they are up to 255 times as large, and take milliseconds."""
@@ -64,7 +64,7 @@ class StoredRows:
         if len(payload) < _IN_THREAD_BYTES and self._held_bytes + len(payload) <= self._limits.memory_bytes:
             self._add(payload)
         else:
-            await finish_in_thread(lambda: self._add(payload))
+            await in_thread(lambda: self._add(payload))
 
     def __iter__(self) -> Iterator[RecordBatch]:
         place = 0

@@ -17,7 +17,6 @@ from fastapi import APIRouter, Header, Request, Response
 from starlette.types import Receive, Scope, Send
 
 from quarterdeck.core.errors import QuarterdeckError
-from quarterdeck.crew.artifacts.threads import in_thread
 from quarterdeck.crew.cancel import CancelToken
 from quarterdeck.http.clientgone import ClientGoneError, run_while_connected
 from quarterdeck.http.errors import send_error
@@ -34,6 +33,7 @@ from quarterdeck.search.ports import RecordBatch
 from quarterdeck.search.root.running import Gatherer
 from quarterdeck.stores.objects import ObjectStores
 from quarterdeck.stores.source_roots import SourceRoots
+from quarterdeck.stores.threads import in_thread
 
 _CONFLICT: Final = 409
 _LINES: Final = "application/x-ndjson"

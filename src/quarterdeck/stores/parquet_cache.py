@@ -32,7 +32,7 @@ from quarterdeck.stores.disk import DiskBudget, DiskFullError, GrowingFile, Owne
 from quarterdeck.stores.limits import MIB
 from quarterdeck.stores.object_errors import not_as_named, unreachable
 from quarterdeck.stores.objects import ObjectRef, ObjectStores
-from quarterdeck.stores.threads import finish_in_thread, wait_for_end
+from quarterdeck.stores.threads import in_thread, wait_for_end
 
 _CHUNK_BYTES: Final = MIB
 """At once in memory, and then again in the client; measured, more is not faster and holds up the loop longer."""
@@ -217,7 +217,7 @@ class ParquetCache:
             return None
         verification = Verification(pin.path)
         try:
-            while (sound := await finish_in_thread(verification.step)) is None:
+            while (sound := await in_thread(verification.step)) is None:
                 pass
         except BaseException:
             pin.release()
@@ -226,7 +226,7 @@ class ParquetCache:
             self._unverified.discard(key)
             return pin
         pin.release()
-        await finish_in_thread(lambda: self._budget.remove(key))
+        await in_thread(lambda: self._budget.remove(key))
         self._unverified.discard(key)  # not before: until then somebody might take it for sound
         return None
 
@@ -234,7 +234,7 @@ class ParquetCache:
         self.misses += 1
         began_s = time.monotonic()
         path = self._folder / unfinished_name(ref)
-        file = await finish_in_thread(
+        file = await in_thread(
             lambda: self._budget.create(Owner.CACHE, key, path, expected_bytes=ref.size_bytes),
             undo=GrowingFile.abandon,
         )
@@ -257,12 +257,12 @@ class ParquetCache:
         try:
             async with aclosing(self._objects.stream(ref, _CHUNK_BYTES)) as chunks:
                 async for chunk in chunks:
-                    await finish_in_thread(lambda chunk=chunk: append(chunk))
+                    await in_thread(lambda chunk=chunk: append(chunk))
             if self._on_download is not None:
                 self._on_download(time.monotonic() - began_s, ref.size_bytes)
-            return await finish_in_thread(keep, undo=Pin.release)
+            return await in_thread(keep, undo=Pin.release)
         except BaseException:
-            await finish_in_thread(file.abandon)
+            await in_thread(file.abandon)
             raise
 
 

@@ -1,29 +1,60 @@
 """Work in a thread, for which `asyncio.to_thread` will not do.
 
-That returns at once when it is canceled, and the thread goes on with files that are being cleaned up meanwhile; and the
-end of the loop waits for the thread. `finish_in_thread` feels a cancel when the thread has finished; so what is given
-to it must be short. For what is long and cannot be told to stop, there is `in_loose_thread`.
+That returns at once when it is canceled, and the thread goes on with what is being cleaned up meanwhile. `in_thread`
+feels a cancel when the function has ended: whoever cleans up then knows that no thread still uses what is cleaned up.
+For what is long and cannot be told to stop, there is `in_loose_thread`.
 """
 
 import asyncio
 import concurrent.futures
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar
+from contextvars import copy_context
+from typing import Any, Final, TypeVar, cast
+
+from quarterdeck.core.tracebacks import with_empty_frames
 
 ResultT = TypeVar("ResultT")
 
+_CANCEL_INTERVAL_S: Final = 0.01
+"""How often a function that has not ended yet is told to: an interrupt that comes a moment before what it is to
+interrupt is lost."""
 
-async def finish_in_thread(work: Callable[[], ResultT], undo: Callable[[ResultT], None] | None = None) -> ResultT:
-    """Does it. When canceled meanwhile, undoes what came of it."""
-    future = asyncio.get_running_loop().run_in_executor(None, work)
+
+async def in_thread(
+    function: Callable[[], ResultT],
+    pool: concurrent.futures.Executor | None = None,
+    on_cancel: Callable[[], None] | None = None,
+    undo: Callable[[ResultT], None] | None = None,
+    *,
+    may_be_skipped: bool = False,
+) -> ResultT:
+    """Runs it in a thread, of this pool if there is one, and in the context of the caller. Canceled, it waits for the
+    function to end before it passes the cancel on.
+
+    `on_cancel` tells the function to end soon; it is called again and again until that has happened. A result that
+    comes too late is lost, or given to `undo`. A function that cleans up has to run; one that `may_be_skipped` does not
+    if the cancel comes before it has begun. What the function raises holds nothing of what it had in hand.
+    """
+    begun = threading.Lock()
+
+    def run() -> ResultT:
+        if not begun.acquire(blocking=False):
+            return cast(ResultT, None)  # canceled before it began: nobody waits
+        return with_empty_frames(function)
+
+    running = asyncio.get_running_loop().run_in_executor(pool, copy_context().run, run)
     try:
-        await wait_for_end(future)
+        return await asyncio.shield(running)
     except asyncio.CancelledError:
-        if undo is not None and not future.cancelled() and future.exception() is None:
-            undo(future.result())
+        if not may_be_skipped or not begun.acquire(blocking=False):
+            await _end_of(running, on_cancel)
+            # A failure has been seen: what was canceled may fail, and nobody waits to hear of it.
+            if not running.cancelled() and running.exception() is None and undo is not None:
+                undo(running.result())
         raise
-    return future.result()
+    finally:
+        del running  # it has the error, whose traceback has this frame: only the garbage collector would end that
 
 
 async def in_loose_thread(work: Callable[[], ResultT]) -> ResultT:
@@ -44,13 +75,23 @@ async def in_loose_thread(work: Callable[[], ResultT]) -> ResultT:
 
 async def wait_for_end(future: "asyncio.Future[Any]") -> None:
     """Waits until it has ended, however; a cancel of the waiting is raised after that."""
-    canceled: asyncio.CancelledError | None = None
-    while not future.done():
-        try:
-            await asyncio.wait((future,))
-        except asyncio.CancelledError as error:
-            canceled = error
+    canceled = await _end_of(future)
     if canceled is not None:
         if not future.cancelled():
             future.exception()  # it has been seen: whoever is canceled has no use for it
         raise canceled
+
+
+async def _end_of(
+    future: "asyncio.Future[Any]", nudge: Callable[[], None] | None = None
+) -> asyncio.CancelledError | None:
+    """Waits whatever comes; the last cancel that came meanwhile."""
+    canceled: asyncio.CancelledError | None = None
+    while not future.done():
+        if nudge is not None:
+            nudge()
+        try:
+            await asyncio.wait((future,), timeout=None if nudge is None else _CANCEL_INTERVAL_S)
+        except asyncio.CancelledError as error:
+            canceled = error
+    return canceled

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 
 from fastapi import APIRouter, FastAPI, Request, Response
 
-from quarterdeck.crew.artifacts.threads import in_thread
+from quarterdeck.stores.threads import in_thread
 from quarterdeck.web.page import escape, page, page_headers
 from quarterdeck.web.samples import curl_of, properties_of, resolved, shown_json, type_of
 

@@ -22,7 +22,6 @@ from quarterdeck.crew.artifacts.fetched import FetchedArtifact
 from quarterdeck.crew.artifacts.format import prepare_folder
 from quarterdeck.crew.artifacts.places import Places
 from quarterdeck.crew.artifacts.receivers import DiskReceiver, MemoryReceiver, Receiver
-from quarterdeck.crew.artifacts.threads import in_thread
 from quarterdeck.crew.artifacts.verification import insist_known_version
 from quarterdeck.crew.ports import FetchFailedError
 from quarterdeck.http.client import (
@@ -36,6 +35,7 @@ from quarterdeck.http.client import (
     split_address,
 )
 from quarterdeck.stores.disk import DiskBudget, DiskFullError
+from quarterdeck.stores.threads import in_thread
 
 _RESUMES: Final = 2
 _ROOM_LOOK_S: Final = 0.1

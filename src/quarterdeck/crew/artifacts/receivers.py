@@ -12,9 +12,9 @@ from quarterdeck.crew.artifacts.failures import FetchError, FetchFailure
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
 from quarterdeck.crew.artifacts.format import Hasher, Stamp, checksum_text, new_name
 from quarterdeck.crew.artifacts.parquet import Footer, read_footer
-from quarterdeck.crew.artifacts.threads import in_thread
 from quarterdeck.crew.artifacts.verification import insist_bytes, insist_footer, insist_stamp
 from quarterdeck.stores.disk import DiskBudget, GrowingFile, Owner
+from quarterdeck.stores.threads import in_thread
 
 _BLOCK_BYTES: Final = 512 * 1024
 """How much is collected before a thread hashes and writes it: enough to be worth waking one."""

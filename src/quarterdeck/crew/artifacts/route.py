@@ -15,9 +15,9 @@ from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.crew.artifacts.format import CONTENT_TYPE, PATH_PREFIX
 from quarterdeck.crew.artifacts.ranges import ByteRange, UnsatisfiableRangeError, requested_range
 from quarterdeck.crew.artifacts.spool import ArtifactSpool, SpooledFile
-from quarterdeck.crew.artifacts.threads import in_thread
 from quarterdeck.http.clientgone import ClientGoneError, run_while_connected
 from quarterdeck.http.errors import send_error
+from quarterdeck.stores.threads import in_thread
 
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]

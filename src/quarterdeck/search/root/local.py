@@ -18,7 +18,7 @@ from quarterdeck.search.root.running import RunningSearch
 from quarterdeck.search.root.sampling import FieldSampling
 from quarterdeck.search.root.service import SearchOptions, SearchService
 from quarterdeck.stores.objects import ObjectStores, S3Options
-from quarterdeck.stores.threads import finish_in_thread
+from quarterdeck.stores.threads import in_thread
 
 _TIMEOUT_S: Final = 86_400.0
 _ROWS_BYTES: Final = 256 * 1024**2
@@ -54,7 +54,7 @@ async def open_local_search(
             finally:
                 await service.end()
         finally:
-            await finish_in_thread(engine.close)
+            await in_thread(engine.close)
 
 
 class _Nobody:

@@ -10,7 +10,6 @@ from typing import Final, Protocol
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.time_texts import FORMS, parse_moment
-from quarterdeck.crew.artifacts.threads import in_thread
 from quarterdeck.search.language.ast import And, Condition, Not, Or, Search, TimeRange
 from quarterdeck.search.language.parser import parse_search
 from quarterdeck.search.model import TIME_FIELDS, Chunk, FileKind, Order, Piece, SearchSpec
@@ -18,6 +17,7 @@ from quarterdeck.search.root.known_fields import KnownFields
 from quarterdeck.search.root.splitting import SearchFile, find_files, split
 from quarterdeck.stores.objects import ObjectStores
 from quarterdeck.stores.source_roots import Border
+from quarterdeck.stores.threads import in_thread
 
 WORKERS_MAX: Final = 100
 DEFAULT_WORKERS: Final = 16

@@ -7,14 +7,13 @@ and then no chunk is given out.
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Collection, Generator, Iterable, Iterator
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Final, Protocol, TypeAlias, TypeVar
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.ids import QueryId
-from quarterdeck.crew.artifacts.threads import in_thread
 from quarterdeck.crew.cancel import CancelToken
 from quarterdeck.engines.stop_signal import StopSignal
 from quarterdeck.recruiter.model import Recruited
@@ -26,6 +25,7 @@ from quarterdeck.search.root.driver import Ports, SearchDriver
 from quarterdeck.search.root.planning import SearchPlan
 from quarterdeck.search.root.problems import Problems
 from quarterdeck.search.stored_rows import NoRoomError
+from quarterdeck.stores.threads import in_thread
 from quarterdeck.telemetry.logs import get_logger
 
 T = TypeVar("T")
@@ -33,7 +33,6 @@ T = TypeVar("T")
 _log = get_logger(__name__)
 
 PROGRESS_S: Final = 0.2
-_CANCEL_INTERVAL_S: Final = 0.01
 _OF_THE_FILES: Final = frozenset(
     {ErrorCode.WORK_FAILED, ErrorCode.RESOURCE_EXHAUSTED, ErrorCode.NOT_FOUND, ErrorCode.UNAVAILABLE}
 )
@@ -270,18 +269,8 @@ class RunningSearch:
                 await in_thread(parts.close)
 
     async def _in_thread(self, function: Callable[[], T]) -> T:
-        """Canceled, it stops what is computed, again and again until that has ended; see `CancelToken.cancel`."""
-        computing = asyncio.get_running_loop().run_in_executor(None, function)
-        try:
-            return await asyncio.shield(computing)
-        except asyncio.CancelledError:
-            while not computing.done():
-                self._stop.cancel()
-                with suppress(asyncio.CancelledError):  # the first one is passed on below
-                    await asyncio.wait([computing], timeout=_CANCEL_INTERVAL_S)
-            if not computing.cancelled():
-                computing.exception()  # seen: nobody waits to hear of it
-            raise
+        """Canceled, it stops what is computed."""
+        return await in_thread(function, on_cancel=self._stop.cancel)
 
     async def _wait_news(self, limit_s: float) -> None:
         try:

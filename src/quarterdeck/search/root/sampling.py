@@ -10,13 +10,13 @@ from tempfile import NamedTemporaryFile
 from typing import Final, Protocol
 
 from quarterdeck.core.errors import QuarterdeckError
-from quarterdeck.crew.artifacts.threads import in_thread
 from quarterdeck.crew.cancel import CancelToken
 from quarterdeck.engines.stop_signal import StopSignal
 from quarterdeck.search.engine.open_piece import OpenPiece, Probe
 from quarterdeck.search.model import FileKind, Piece
 from quarterdeck.stores.objects import ObjectRef, ObjectStores
 from quarterdeck.stores.regular_files import stat_regular
+from quarterdeck.stores.threads import in_thread
 
 _SAMPLE_BYTES: Final = 256 * 1024
 _TAIL: Final = struct.Struct("<I4s")

@@ -13,7 +13,6 @@ from typing import Final, Protocol
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.ids import QueryId
 from quarterdeck.core.tenants import DEFAULT_TENANT
-from quarterdeck.crew.artifacts.threads import in_thread
 from quarterdeck.crew.query_log import AskedQuery, QueryKind, QueryLog, shown
 from quarterdeck.http.gate import Caller
 from quarterdeck.search.machine.search import SearchConfig
@@ -25,6 +24,7 @@ from quarterdeck.search.root.planning import Sampling, SearchPlan, SearchRequest
 from quarterdeck.search.root.running import Gatherer, RunningSearch, Status
 from quarterdeck.stores.objects import ObjectStores
 from quarterdeck.stores.source_roots import Border, SourceRoots
+from quarterdeck.stores.threads import in_thread
 from quarterdeck.telemetry.logs import get_logger
 from quarterdeck.telemetry.masking import masked_text
 from quarterdeck.telemetry.traces import span
