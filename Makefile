@@ -71,7 +71,7 @@ mutants: $(READY) ## change core line by line and list the changes that no test 
 	@$(BIN)/mutmut results
 
 reference: $(READY) ## make the pages of docs/ that list settings, metrics and PromQL's conformance anew
-	@$(BIN)/python -m quarterdeck.config.reference > docs/configuration.md
+	@$(BIN)/python -m quarterdeck.reference configuration > docs/configuration.md
 	@$(BIN)/python -m quarterdeck.reference metrics > docs/metrics.md
 	@$(BIN)/python -m tests.conformance.table
 	@$(BIN)/python -m tests.differential.page

@@ -38,7 +38,7 @@ def main() -> None:
     parser.add_argument("--works", type=int, default=16)
     parser.add_argument("--rows", type=int, default=500_000, help="of each work")
     options = parser.parse_args()
-    merger = ContainedMerger(at_once=1, memory_limit_bytes=1024 * MIB, spill_bytes=1024 * MIB)
+    merger = ContainedMerger(limits_named="nothing", at_once=1, memory_limit_bytes=1024 * MIB, spill_bytes=1024 * MIB)
     try:
         print(
             f"first plan, with its process      {1000 * timed(lambda: merger.plan('SELECT 1', CancelToken())):8.1f} ms"

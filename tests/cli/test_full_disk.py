@@ -55,7 +55,7 @@ def check(result: Result, *folders: str) -> None:
 
 
 def test_an_import_into_a_lake_on_a_full_disk(small_disk: Path, metrics: Path, tmp_path: Path) -> None:
-    words = ("--data-dir", str(tmp_path / "data"), "--set", f"lake_url={small_disk}/lake")
+    words = ("--data-dir", str(tmp_path / "data"), "--set", f"metrics.lake_url={small_disk}/lake")
     result = CliRunner().invoke(app, ["import", str(metrics), *words])
     check(result)
     assert f"{small_disk}/lake" in result.stderr

@@ -125,7 +125,7 @@ def test_without_a_crew_nothing_is_written_to_a_folder_that_none_has_used(
 
 
 def test_it_goes_where_the_settings_say(elsewhere: Path) -> None:
-    (elsewhere / "c.yaml").write_text(f"coordinator:\n  lake_url: {elsewhere}/x/segments\n")
+    (elsewhere / "c.yaml").write_text(f"coordinator:\n  metrics:\n    lake_url: {elsewhere}/x/segments\n")
     result = imported("a.om", "--config", "c.yaml", "--set", f"database_url={elsewhere}/x/catalog.db")
     assert result.exit_code == 0, result.stderr
     (segment,) = segments_in(elsewhere / "x")

@@ -8,10 +8,13 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
+from quarterdeck.capabilities import CAPABILITIES
+from quarterdeck.capability.settings import configuration
 from quarterdeck.command import app
-from quarterdeck.config import InvalidSettingsError, load_worker
+from quarterdeck.config import InvalidSettingsError
 from quarterdeck.config.host import cores, memory_bytes
 from quarterdeck.local_crew.crew_plan import CrewPlan, CrewRequest
+from quarterdeck.recruiter.settings import ReservationSettings
 from quarterdeck.terminal.options import merge_flags, parse_settings
 
 
@@ -100,9 +103,12 @@ def test_a_nested_setting_reaches_the_process() -> None:
 
 # A whole crew
 
+SETTINGS = configuration(CAPABILITIES)
+
 
 def plan(workers: int | None = 3, **fields: Any) -> CrewPlan:
-    return CrewPlan.of(CrewRequest(workers, Path("data"), **fields))
+    advice = [one.in_local_crew.load() for one in CAPABILITIES if one.in_local_crew is not None]
+    return CrewPlan.of(CrewRequest(workers, Path("data"), **fields), SETTINGS, advice)
 
 
 URL = "http://127.0.0.1:7070"
@@ -156,22 +162,23 @@ def test_what_somebody_has_set_is_not_shared_out(monkeypatch: pytest.MonkeyPatch
 
 def recruiting(crew: CrewPlan, name: str) -> list[str]:
     given = crew.worker_settings(name, URL)
-    return [text for text in given if text.startswith(("recruiters=", "leave_when_abandoned="))]
+    return [text for text in given if text.startswith("recruiter.")]
 
 
 def test_all_workers_but_those_kept_back_can_be_recruited_and_register_again_when_they_were_left_alone() -> None:
-    offered = [f"recruiters={URL}", "leave_when_abandoned=false"]
+    offered = [f"recruiter.urls={URL}", "recruiter.leave_when_abandoned=false"]
     assert [recruiting(plan(), name) for name in plan().worker_names] == [[], offered, offered]
     assert [recruiting(plan(keep_back=0), name) for name in plan().worker_names] == [offered] * 3
     assert [recruiting(plan(keep_back=9), name) for name in plan().worker_names] == [[]] * 3
 
 
 def test_where_workers_can_be_recruited_may_be_set_and_those_kept_back_stay_so() -> None:
-    crew = plan(settings=["worker.recruiters=http://else:1", "worker.leave_when_abandoned=true"])
-    given = ["recruiters=http://else:1", "leave_when_abandoned=true"]
+    crew = plan(settings=["recruiter.urls=http://else:1", "worker.recruiter.leave_when_abandoned=true"])
+    given = ["recruiter.urls=http://else:1", "recruiter.leave_when_abandoned=true"]
     assert recruiting(crew, "worker-2") == given
-    assert recruiting(crew, "worker-1") == [*given, "recruiters="]
-    assert load_worker(None, parse_settings(recruiting(crew, "worker-1"))).recruiters == ()
+    assert recruiting(crew, "worker-1") == [*given, "recruiter.urls="]
+    kept_back = SETTINGS.load_worker(None, parse_settings(recruiting(crew, "worker-1")))
+    assert kept_back.section(ReservationSettings).urls == ()
 
 
 def test_settings_go_to_those_that_have_them() -> None:
@@ -229,3 +236,11 @@ def test_a_wrong_value_for_a_crew_is_told_before_anything_is_started(elsewhere: 
     result = run("up", "--set", "slots=zero")
     assert result.exit_code == 65
     assert list(elsewhere.iterdir()) == []
+
+
+def test_what_somebody_calls_by_its_former_name_is_told_the_new_one_before_anything_is_started(elsewhere: Path) -> None:
+    result = run("up", "--set", "queries_at_once=5", "--set", "worker.recruiters=http://a:1", "--set", "recruiters=b")
+    assert result.exit_code == 65
+    assert "queries_at_once is called coordinator.metrics.queries_at_once now (--set" in result.stderr
+    assert "worker.recruiter.urls" in result.stderr
+    assert "coordinator.search.recruiters and worker.recruiter.urls now" in result.stderr

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from quarterdeck.capabilities import CAPABILITIES
+from quarterdeck.capability.settings import configuration
 from quarterdeck.cli.up import suggestions
 from quarterdeck.command import app
 from quarterdeck.local_crew.crew_plan import CrewPlan, CrewRequest
@@ -23,8 +25,12 @@ def run_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def commands(tmp_path: Path) -> list[str]:
-    plan = replace(CrewPlan.of(CrewRequest(2, tmp_path / "data")), token_file=tmp_path / "token")
-    return suggestions(plan, URL, CONTROL, LocalProcesses())
+    plan = replace(
+        CrewPlan.of(CrewRequest(2, tmp_path / "data"), configuration(CAPABILITIES)), token_file=tmp_path / "token"
+    )
+    return suggestions(
+        plan, [command for one in CAPABILITIES for command in one.to_try], URL, CONTROL, LocalProcesses()
+    )
 
 
 def test_what_up_proposes_can_be_pasted_whatever_the_folders_are_called(tmp_path: Path, run_dir: Path) -> None:

@@ -7,10 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.config import CoordinatorSettings, InvalidSettingsError, load_coordinator, load_worker
+from quarterdeck.capabilities import CAPABILITIES
+from quarterdeck.capability.settings import configuration
+from quarterdeck.config import CoordinatorSettings, InvalidSettingsError
+from quarterdeck.config.section import find_field, former_names
 from quarterdeck.core.errors import ErrorCode
+from quarterdeck.metrics.settings import MetricsSettings
+from quarterdeck.reference import every_process
+from quarterdeck.search.settings import SearchSettings
 
 Write = Callable[[str], Path]
+
+KNOWN = configuration(CAPABILITIES)
+load_coordinator, load_worker = KNOWN.load_coordinator, KNOWN.load_worker
 
 
 @pytest.fixture
@@ -58,11 +67,11 @@ def test_a_flag_counts_before_the_environment(write: Write, monkeypatch: pytest.
     assert load_coordinator(write("coordinator: {http_port: 1}"), {"http_port": 3}).http_port == 3
 
 
-PLACES = ("data_dir", "lake_url", "source_roots", "token_file")
+PLACES = ("data_dir", "source_roots", "token_file")
 
 
 def _places(settings: CoordinatorSettings) -> list[str]:
-    return [str(settings.data_dir), settings.lake_url, settings.source_roots[0], str(settings.token_file)]
+    return [str(settings.data_dir), settings.source_roots[0], str(settings.token_file)]
 
 
 @pytest.mark.parametrize("text", ["away/../here", "here", "../place/here", "~/here"])
@@ -77,21 +86,27 @@ def test_a_path_is_made_whole_wherever_it_comes_from(
     flags: dict[str, object] = {}
     match source:
         case "flag":
-            flags = dict.fromkeys(PLACES, text)
+            flags = {**dict.fromkeys(PLACES, text), "metrics": {"lake_url": text}}
         case "environment":
             for name in PLACES:
                 monkeypatch.setenv(f"QUARTERDECK_COORDINATOR_{name.upper()}", text)
+            monkeypatch.setenv("QUARTERDECK_COORDINATOR_METRICS__LAKE_URL", text)
         case _:
-            config = write("coordinator:\n" + "".join(f"  {name}: {text}\n" for name in PLACES))
+            config = write(
+                "coordinator:\n"
+                + "".join(f"  {name}: {text}\n" for name in PLACES)
+                + f"  metrics: {{lake_url: {text}}}"
+            )
     here = tmp_path / "place" / "here"
     settings = load_coordinator(config, flags)
     assert _places(settings) == [str(here)] * len(PLACES)
+    assert settings.section(MetricsSettings).lake_url == str(here)
     assert Path(settings.database_url) == tmp_path / "place" / "lake" / "catalog.db"
 
 
 def test_a_url_that_goes_above_its_bucket_is_told_before_the_start(write: Write) -> None:
-    with pytest.raises(InvalidSettingsError, match=r"coordinator\.lake_url is 's3://bucket/a/\.\./b'"):
-        load_coordinator(write("coordinator: {lake_url: 's3://bucket/a/../b'}"), {})
+    with pytest.raises(InvalidSettingsError, match=r"coordinator\.metrics\.lake_url is 's3://bucket/a/\.\./b'"):
+        load_coordinator(write("coordinator: {metrics: {lake_url: 's3://bucket/a/../b'}}"), {})
 
 
 def test_flags_that_were_not_given_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -355,10 +370,11 @@ def test_a_group_with_secrets_in_it_is_not_repeated(write: Write, monkeypatch: p
     assert "hunter2" not in problem
 
 
-@pytest.mark.parametrize("name", ["advertise_url", "recruiters"])
+@pytest.mark.parametrize("name", ["advertise_url", "recruiter.urls"])
 @pytest.mark.parametrize("password", ["hunter2", "hunter@2", "hunter:2/"])
 def test_a_password_in_a_wrong_url_is_not_repeated(name: str, password: str) -> None:
-    (problem,) = problems_of_worker(flags={name: f"http://me:{password}@worker-1:7072"})
+    url = f"http://me:{password}@worker-1:7072"
+    (problem,) = problems_of_worker(flags={"recruiter": {"urls": url}} if name == "recruiter.urls" else {name: url})
     assert "hunter" not in problem
     assert "'http://me:***@worker-1:7072' (the command line)" in problem
 
@@ -401,3 +417,75 @@ def test_the_error_can_be_copied_and_sent_to_another_process() -> None:
     for again in (copy.copy(refused.value), pickle.loads(pickle.dumps(refused.value))):
         assert str(again) == str(refused.value)
         assert again.problems == refused.value.problems
+
+
+# The sections of capabilities
+
+
+def test_a_setting_that_moved_into_a_section_is_refused_with_its_new_name_wherever_it_stands(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write("worker:\n  leaf_threads: 2\n")
+    assert problems_of_worker(path) == [
+        f"worker.leaf_threads is called worker.metrics.leaf_threads now ({path}, line 2)"
+    ]
+    path.write_text("")
+    assert problems_of_worker(flags={"recruiters": "http://a:1"}) == [
+        "worker.recruiters is called worker.recruiter.urls now (the command line)"
+    ]
+    monkeypatch.setenv("QUARTERDECK_WORKER_RECRUIT_LABELS", "big")
+    assert problems_of_worker() == [
+        "the environment variable QUARTERDECK_WORKER_RECRUIT_LABELS is called QUARTERDECK_WORKER_RECRUITER__LABELS now"
+    ]
+
+
+def test_every_former_name_leads_to_a_setting_that_there_is() -> None:
+    for process in every_process(CAPABILITIES):
+        for old, names in former_names(process).items():
+            assert find_field(process, (old,)) is None
+            assert find_field(process, names) is not None, f"{old} is said to be {names} now"
+
+
+def test_a_section_is_put_together_from_all_sources(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUARTERDECK_COORDINATOR_METRICS__QUERIES_AT_ONCE", "7")
+    monkeypatch.setenv("QUARTERDECK_COORDINATOR_SEARCH__RECRUITERS", "http://a:1, http://b:2")
+    path = write("coordinator:\n  metrics: {queries_at_once: 5, query_timeout_s: 9}\n")
+    settings = load_coordinator(path, {"metrics": {"query_work_rows": "3"}})
+    metrics = settings.section(MetricsSettings)
+    assert (metrics.queries_at_once, metrics.query_timeout_s, metrics.query_work_rows) == (7, 9, 3)
+    assert metrics.model_fields_set == {"queries_at_once", "query_timeout_s", "query_work_rows"}
+    assert settings.section(SearchSettings).recruiters == ("http://a:1", "http://b:2")
+
+
+def test_mistakes_in_a_section_are_told_with_its_name_beside_those_of_the_process(write: Write) -> None:
+    path = write("worker:\n  slots: none\n  metrics:\n    leaf_threads: 0\n    leaf_thread: 1\n")
+    assert problems_of_worker(path) == [
+        f"worker.slots is 'none' ({path}, line 2); allowed is a whole number from 1",
+        f"worker.metrics.leaf_threads is 0 ({path}, line 4); allowed is a whole number from 1",
+        f"worker.metrics.leaf_thread is no setting ({path}, line 5); did you mean leaf_threads?",
+    ]
+
+
+def test_a_section_that_is_none_is_told_as_such(write: Write) -> None:
+    path = write("worker: {metrics: 3}\n")
+    assert problems_of_worker(path) == [
+        f"worker.metrics is 3 ({path}, line 1); allowed is settings of its own, by their names"
+    ]
+
+
+def test_a_contradiction_across_sections_is_told_with_both_names_and_where_each_came_from(write: Write) -> None:
+    path = write("worker:\n  memory_bytes: 10\n  metrics: {leaf_memory_bytes: 11}\n")
+    assert problems_of_worker(path) == [
+        (
+            "worker has a contradiction: metrics.leaf_memory_bytes must not be above memory_bytes; "
+            f"metrics.leaf_memory_bytes is 11 ({path}, line 3), memory_bytes is 10 ({path}, line 2)"
+        )
+    ]
+
+
+def test_a_process_without_a_capability_has_no_section_of_it(write: Write) -> None:
+    alone = configuration(())
+    with pytest.raises(InvalidSettingsError, match=r"coordinator\.metrics is no setting"):
+        alone.load_coordinator(write("coordinator: {metrics: {queries_at_once: 5}}"), {})
+    with pytest.raises(LookupError, match="without the section metrics"):
+        alone.load_coordinator(None, {}).section(MetricsSettings)

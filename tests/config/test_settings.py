@@ -1,23 +1,38 @@
 """Settings as values: what each may be, what makes no sense together, and what is worked out."""
 
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import BaseModel, ValidationError
 
+from quarterdeck.capabilities import CAPABILITIES
+from quarterdeck.capability.settings import configuration
 from quarterdeck.config import CoordinatorSettings, WorkerSettings
 from quarterdeck.config.conflicts import ConflictError
 from quarterdeck.config.s3 import S3Settings
+from quarterdeck.config.section import sections_of
 from quarterdeck.config.shared import ProcessSettings
 from quarterdeck.config.values import allowed
+from quarterdeck.metrics.settings import LeafSettings, MetricsSettings
+from quarterdeck.reference import every_process
 
 GIB = 1024**3
+
+COORDINATOR = configuration(CAPABILITIES).coordinator
+WORKER = configuration(CAPABILITIES).worker
+
+
+def nested(name: str, value: object) -> dict[str, Any]:
+    """A setting as in a file: below its section, if its name has a dot."""
+    above, _, own = name.rpartition(".")
+    return {above: {own: value}} if above else {own: value}
 
 
 def rules_broken(process: type[ProcessSettings], **values: Any) -> list[str]:
     with pytest.raises(ValidationError) as refused:
-        process(**values)
+        process.model_validate(values)
     (detail,) = refused.value.errors()
     conflict = detail.get("ctx", {})["error"]
     assert isinstance(conflict, ConflictError)
@@ -49,17 +64,19 @@ def test_queue_places_follow_the_slots() -> None:
 
 
 def test_the_memory_of_a_query_follows_memory_and_slots() -> None:
-    settings = WorkerSettings(slots=4, memory_bytes=16 * GIB)
-    assert settings.duckdb_memory_bytes == settings.leaf_memory_bytes == 2 * GIB
-    assert settings.sample_memory_bytes == 2 * GIB
+    settings = WORKER(slots=4, memory_bytes=16 * GIB)
+    leaves = settings.section(LeafSettings)
+    assert settings.duckdb_memory_bytes == leaves.leaf_memory_bytes == 2 * GIB
+    assert leaves.sample_memory_bytes == 2 * GIB
 
 
 def test_the_lake_is_beside_the_coordinators_folder_unless_told_otherwise(tmp_path: Path) -> None:
-    settings = CoordinatorSettings(data_dir=tmp_path / "crew" / "coordinator")
+    settings = COORDINATOR(data_dir=tmp_path / "crew" / "coordinator")
     assert settings.database_url == str(tmp_path / "crew" / "lake" / "catalog.db")
-    assert settings.lake_url == str(tmp_path / "crew" / "lake" / "segments")
-    assert Path(CoordinatorSettings().lake_url).is_absolute()
-    assert CoordinatorSettings(lake_url="s3://lake/x").lake_url == "s3://lake/x"
+    assert settings.section(MetricsSettings).lake_url == str(tmp_path / "crew" / "lake" / "segments")
+    assert Path(COORDINATOR().section(MetricsSettings).lake_url).is_absolute()
+    named = COORDINATOR.model_validate({"metrics": {"lake_url": "s3://lake/x"}})
+    assert named.section(MetricsSettings).lake_url == "s3://lake/x"
 
 
 @pytest.mark.parametrize(
@@ -80,9 +97,9 @@ def test_the_lake_is_beside_the_coordinators_folder_unless_told_otherwise(tmp_pa
         ("advertise_url", "HTTP://w1:7072/behind/a/proxy/", "http://w1:7072/behind/a/proxy"),
         ("advertise_url", "https://[::1]:7072", "https://[::1]:7072"),
         ("advertise_url", "http://b\u00fccher.example:1", "http://xn--bcher-kva.example:1"),
-        ("recruiters", "http://a:1/, https://b/path", ("http://a:1", "https://b/path")),
-        ("recruit_labels", "big, fast", ("big", "fast")),
-        ("recruit_labels", "", ()),
+        ("recruiter.urls", "http://a:1/, https://b/path", ("http://a:1", "https://b/path")),
+        ("recruiter.labels", "big, fast", ("big", "fast")),
+        ("recruiter.labels", "", ()),
         ("tenant", " acme ", "acme"),
         ("data_dir", "~/data", Path.home() / "data"),
         ("slots", "8", 8),
@@ -90,7 +107,8 @@ def test_the_lake_is_beside_the_coordinators_folder_unless_told_otherwise(tmp_pa
     ],
 )
 def test_a_value_may_be_written_in_several_ways(name: str, given: Any, taken: object) -> None:
-    assert getattr(WorkerSettings(**{name: given}), name) == taken
+    settings = WORKER.model_validate(nested(name, given))
+    assert attrgetter(name)(settings) == taken
 
 
 @pytest.mark.parametrize(
@@ -132,10 +150,10 @@ def test_a_value_may_be_written_in_several_ways(name: str, given: Any, taken: ob
         ("http_host", "localhost:80"),
         ("http_host", "http://localhost"),
         ("http_host", 127),
-        ("recruiters", "a:1"),
-        ("recruit_labels", [""]),
-        ("recruit_poll_s", 3601),
-        ("recruit_poll_s", float("nan")),
+        ("recruiter.urls", "a:1"),
+        ("recruiter.labels", [""]),
+        ("recruiter.poll_s", 3601),
+        ("recruiter.poll_s", float("nan")),
         ("advertise_url", "w1:7072"),
         ("advertise_url", "http://"),
         ("advertise_url", "http://w1:x"),
@@ -155,12 +173,11 @@ def test_a_value_may_be_written_in_several_ways(name: str, given: Any, taken: ob
     ],
 )
 def test_what_makes_no_sense_is_refused(name: str, given: Any) -> None:
-    process = (
-        CoordinatorSettings if name in CoordinatorSettings.model_fields and name != "http_host" else WorkerSettings
-    )
+    process = COORDINATOR if name in CoordinatorSettings.model_fields and name != "http_host" else WORKER
     with pytest.raises(ValidationError) as refused:
-        process(**{name: given})
-    assert {detail["loc"][0] for detail in refused.value.errors() if "default_factory" not in detail["type"]} == {name}
+        process.model_validate(nested(name, given))
+    wrong = [detail["loc"] for detail in refused.value.errors() if "default_factory" not in detail["type"]]
+    assert {".".join(map(str, where[: len(name.split("."))])) for where in wrong} == {name}
 
 
 @pytest.mark.parametrize(
@@ -173,13 +190,17 @@ def test_what_makes_no_sense_is_refused(name: str, given: Any) -> None:
         ({"reconnect_first_s": 6}, "reconnect_first_s must not be above reconnect_max_s"),
         ({"tls_key": "key"}, "TLS takes all three files, or none"),
         ({"tls_key": "key", "tls_certificate": "certificate"}, "TLS takes all three files, or none"),
+        (
+            {"search": {"memory_bytes": "5GiB"}},
+            "search.memory_bytes must not be above search.in_flight_bytes",
+        ),
         ({"s3": {"endpoint": "http://s3.example"}}, "an endpoint without TLS takes s3.allow_http"),
         ({"s3": {"access_key_id": "me"}}, "a key takes its secret, and a secret its key"),
         ({"s3": {"secret_access_key": "me"}}, "a key takes its secret, and a secret its key"),
     ],
 )
 def test_a_coordinator_may_not_contradict_itself(values: dict[str, Any], rule: str) -> None:
-    assert rules_broken(CoordinatorSettings, **values) == [rule]
+    assert rules_broken(COORDINATOR, **values) == [rule]
 
 
 @pytest.mark.parametrize(
@@ -189,13 +210,19 @@ def test_a_coordinator_may_not_contradict_itself(values: dict[str, Any], rule: s
         ({"disk_limit_bytes": "1GiB"}, "artifact_floor_bytes must be below disk_limit_bytes"),
         ({"artifact_linger_s": 601}, "artifact_linger_s must not be above artifact_ttl_s"),
         ({"memory_bytes": 10, "duckdb_memory_bytes": 11}, "duckdb_memory_bytes must not be above memory_bytes"),
-        ({"memory_bytes": 10, "leaf_memory_bytes": 11}, "leaf_memory_bytes must not be above memory_bytes"),
-        ({"memory_bytes": 10, "sample_memory_bytes": 11}, "sample_memory_bytes must not be above memory_bytes"),
+        (
+            {"memory_bytes": 10, "metrics": {"leaf_memory_bytes": 11}},
+            "metrics.leaf_memory_bytes must not be above memory_bytes",
+        ),
+        (
+            {"memory_bytes": 10, "metrics": {"sample_memory_bytes": 11}},
+            "metrics.sample_memory_bytes must not be above memory_bytes",
+        ),
         ({"control_listen": "h:1", "join": "h:2"}, "a worker dials coordinators, or they dial it"),
         ({"control_listen": "h:1", "join_dns": "h:2"}, "a worker dials coordinators, or they dial it"),
-        ({"recruit_retry_first_s": 11}, "recruit_retry_first_s must not be above recruit_retry_max_s"),
+        ({"recruiter": {"retry_first_s": 11}}, "recruiter.retry_first_s must not be above recruiter.retry_max_s"),
         (
-            {"recruiters": "http://a:1", "advertise_url": "http://w1/behind"},
+            {"recruiter": {"urls": "http://a:1"}, "advertise_url": "http://w1/behind"},
             "roots reach a worker by host and port: advertise_url must not have a path",
         ),
         ({"join": []}, "a worker without any of them could reach no coordinator, and none could reach it"),
@@ -206,7 +233,7 @@ def test_a_coordinator_may_not_contradict_itself(values: dict[str, Any], rule: s
     ],
 )
 def test_a_worker_may_not_contradict_itself(values: dict[str, Any], rule: str) -> None:
-    assert rules_broken(WorkerSettings, **values) == [rule]
+    assert rules_broken(WORKER, **values) == [rule]
 
 
 def test_all_contradictions_are_told_at_once() -> None:
@@ -248,7 +275,9 @@ def test_the_password_of_the_database_is_not_in_a_settings_repr() -> None:
 
 
 def every_setting() -> list[Any]:
-    models: tuple[type[BaseModel], ...] = (CoordinatorSettings, WorkerSettings, S3Settings)
+    processes = every_process(CAPABILITIES)
+    sections = {section for process in processes for section in sections_of(process).values()}
+    models: list[type[BaseModel]] = [*processes, *sorted(sections, key=lambda one: one.__name__), S3Settings]
     return [
         pytest.param(name, field, id=f"{model.__name__}.{name}")
         for model in models

@@ -14,7 +14,7 @@ class Line:
     """Queries that run until they are told to end."""
 
     def __init__(self, at_once: int) -> None:
-        self.admission = Admission(at_once, LoopClock())
+        self.admission = Admission(at_once, LoopClock(), what="query", setting="queries_at_once")
         self.at_once = at_once
         self.begun: list[str] = []
         self.waited_s: dict[str, float] = {}
@@ -195,7 +195,7 @@ async def test_errors_name_what_waits_and_the_setting_for_it() -> None:
 
 @played
 async def test_a_place_is_given_back_by_who_fails() -> None:
-    admission = Admission(1, LoopClock())
+    admission = Admission(1, LoopClock(), what="query", setting="queries_at_once")
     for _ in range(3):
         with pytest.raises(KeyError):
             async with admission.admitted(1.0):

@@ -44,7 +44,7 @@ SETTINGS: Final = {
     "duckdb_memory_bytes": "64MiB",
     "http_body_stall_s": 2,
     # Nobody starts a worker again that has left, and a root may be held up for as long as a machine is busy.
-    "leave_when_abandoned": False,
+    "recruiter__leave_when_abandoned": False,
 }
 """Of each worker."""
 
@@ -125,13 +125,15 @@ class Ground:
 def set_out(crew: Crew, folder: Path, workers: int) -> Ground:
     """Starts a coordinator and workers, and brings what they are asked about."""
     lake, logs = fill(folder / "files", 8, 100), write_logs(folder / "logs", 2, 500)
-    coordinator = crew.coordinator(query_memory_bytes=QUERY_MEMORY, query_work_rows=20_000, http_body_stall_s=2)
+    coordinator = crew.coordinator(
+        metrics__query_memory_bytes=QUERY_MEMORY, metrics__query_work_rows=20_000, http_body_stall_s=2
+    )
     store = Store.of(coordinator)
     for samples in (LIGHT, WIDE):
         store.put(samples, "default", 4, folder)
     coordinator.stay()
     hands = [
-        crew.worker(f"w{number}", join=[coordinator.control], recruiters=coordinator.http, **SETTINGS)
+        crew.worker(f"w{number}", join=[coordinator.control], recruiter__urls=coordinator.http, **SETTINGS)
         for number in range(1, workers + 1)
     ]
     coordinator.wait_for(*hands)

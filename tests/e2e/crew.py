@@ -304,7 +304,10 @@ def forget_announced(pid: int) -> None:
 
 
 def _set(settings: dict[str, object]) -> list[str]:
-    return [argument for name, value in settings.items() for argument in ("--set", f"{name}={value}")]
+    """As in the environment, two underlines go one level down."""
+    return [
+        argument for name, value in settings.items() for argument in ("--set", f"{name.replace('__', '.')}={value}")
+    ]
 
 
 def _clean_environment() -> dict[str, str]:

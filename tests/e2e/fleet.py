@@ -41,10 +41,10 @@ class Fleet:
         strict = dialling(
             "strict",
             addresses[-1],
-            queries_at_once=2,
-            query_max_samples=700_000,
-            query_max_series=1500,
-            query_memory_bytes=32 << 20,
+            metrics__queries_at_once=2,
+            metrics__query_max_samples=700_000,
+            metrics__query_max_series=1500,
+            metrics__query_memory_bytes=32 << 20,
         )
         tide = Samples("tide", series=1120, times=2600)
         return cls(wide, narrow, strict, workers, Store.of(wide), tide)

@@ -43,7 +43,7 @@ class MetricsCrew:
     def __enter__(self) -> Self:
         crew = self._crew.__enter__()
         # As few rows in a work as can be: else no query over so few samples would be divided.
-        self.coordinator = crew.coordinator(query_work_rows=1)
+        self.coordinator = crew.coordinator(metrics__query_work_rows=1)
         control = self.coordinator.control
         names = [f"w{number}" for number in range(self._workers)]
         self.workers = [crew.worker(name, join=[control], queue_places=32, kinds="leaf") for name in names]

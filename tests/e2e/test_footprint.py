@@ -53,7 +53,7 @@ class Ship:
 @pytest.fixture(scope="module")
 def ship(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ship]:
     with Crew(tmp_path_factory.mktemp("ship")) as crew:
-        coordinator = crew.coordinator(window_works=QUEUED, scans_at_once=1000)
+        coordinator = crew.coordinator(window_works=QUEUED, scan__scans_at_once=1000)
         worker = crew.worker("alone", join=[coordinator.control])
         coordinator.wait_for(worker)
         yield Ship(coordinator, worker)

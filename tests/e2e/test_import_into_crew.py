@@ -36,7 +36,7 @@ def coordinator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Coordinato
     with Crew(tmp_path_factory.mktemp("crew"), shares_token=False) as crew:
         coordinator = crew.coordinator()
         url = coordinator.http
-        crew.worker("w1", join=[coordinator.control], leaf_threads=1, kinds="leaf,scan", recruiters=url)
+        crew.worker("w1", join=[coordinator.control], metrics__leaf_threads=1, kinds="leaf,scan", recruiter__urls=url)
         yield coordinator
 
 
@@ -88,13 +88,14 @@ def test_the_page_of_a_coordinator_is_imported_as_it_is_and_answers_for_now(coor
 
 
 def test_a_lake_that_the_settings_name_must_be_the_crews(coordinator: Coordinator, elsewhere: Path) -> None:
-    result = run("import", "a.om", "--set", f"lake_url={elsewhere}/other", url=coordinator.http)
+    result = run("import", "a.om", "--set", f"metrics.lake_url={elsewhere}/other", url=coordinator.http)
     assert (result.exit_code, result.stdout) == (65, "")
     assert (
-        f"has the segments at {lake_of(coordinator)}/segments, and lake_url is {elsewhere}/other here" in result.stderr
+        f"has the segments at {lake_of(coordinator)}/segments, and metrics.lake_url is {elsewhere}/other here"
+        in result.stderr
     )
     assert "--offline" in result.stderr
-    same = (f"lake_url={lake_of(coordinator)}/segments", f"database_url={lake_of(coordinator)}/catalog.db")
+    same = (f"metrics.lake_url={lake_of(coordinator)}/segments", f"database_url={lake_of(coordinator)}/catalog.db")
     named = [argument for setting in same for argument in ("--set", setting)]
     assert run("import", "a.om", "--tenant", "named", *named, url=coordinator.http).exit_code == 0
     (elsewhere / "link").symlink_to(lake_of(coordinator))
@@ -108,7 +109,7 @@ def test_a_lake_that_the_settings_name_must_be_the_crews(coordinator: Coordinato
         url=coordinator.http,
     )
     assert "nothing to do" in link.stdout, "the same file by another path"
-    apart = (f"lake_url={elsewhere}/x/segments", f"database_url={elsewhere}/x/catalog.db")
+    apart = (f"metrics.lake_url={elsewhere}/x/segments", f"database_url={elsewhere}/x/catalog.db")
     alone = [argument for setting in apart for argument in ("--set", setting)]
     offline = run("import", "a.om", "--offline", *alone, url=coordinator.http)
     assert (offline.exit_code, offline.stdout.splitlines()[-1]) == (0, f"lake: {elsewhere}/x")
@@ -189,10 +190,10 @@ def test_a_database_server_is_named_and_its_password_is_for_this_command_to_know
         "--set",
         "database_url=postgresql://u:p@db.example/lake",
         "--set",
-        "lake_url=s3://lake/x",
+        "metrics.lake_url=s3://lake/x",
         url=script.url,
     )
-    assert "has the segments at s3://lake/metrics, and lake_url is s3://lake/x here" in elsewhere_in_s3.stderr
+    assert "has the segments at s3://lake/metrics, and metrics.lake_url is s3://lake/x here" in elsewhere_in_s3.stderr
     endpoint = run(
         "import",
         "a.om",
@@ -281,8 +282,8 @@ def test_segments_go_into_the_bucket_of_the_crew_with_the_keys_of_this_command(
     with Crew(tmp_path_factory.mktemp("cloud")) as crew:
         lake = f"{bucket.url}/metrics"
         settings = settings_of(bucket)
-        coordinator = crew.coordinator("cloud", lake_url=lake, **settings)
-        worker = crew.worker("w1", join=[coordinator.control], leaf_threads=1, kinds="leaf", **settings)
+        coordinator = crew.coordinator("cloud", metrics__lake_url=lake, **settings)
+        worker = crew.worker("w1", join=[coordinator.control], metrics__leaf_threads=1, kinds="leaf", **settings)
         coordinator.wait_for(worker)
         monkeypatch.setenv("QUARTERDECK_TOKEN", TOKEN)
         keys(bucket, monkeypatch)

@@ -43,7 +43,7 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
                 "s3.allow_http": True,
             }
             url, lake = server.empty_database(), f"{bucket.url}/metrics"
-            coordinator = crew.coordinator("cloud", database_url=url, lake_url=lake, **settings)
+            coordinator = crew.coordinator("cloud", database_url=url, metrics__lake_url=lake, **settings)
             workers = [
                 crew.worker(name, join=[coordinator.control], kinds="leaf", **settings) for name in ("bow", "stern")
             ]

@@ -18,7 +18,7 @@ REFUSALS: Final = 8
 
 
 def test_eight_refusals_of_a_wide_query_leave_the_processes_as_large_as_they_were(crew: Crew, tmp_path: Path) -> None:
-    coordinator = crew.coordinator(query_memory_bytes="256MiB")
+    coordinator = crew.coordinator(metrics__query_memory_bytes="256MiB")
     worker = crew.worker("w1", join=[coordinator.control], kinds="leaf")
     coordinator.wait_for(worker)
     Store.of(coordinator).put(WIDE, "default", 4, tmp_path)

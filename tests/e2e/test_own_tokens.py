@@ -52,7 +52,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Own]:
         coordinator = crew.coordinator()
         crew._door = Door(token=(coordinator.wait_up().folder / "token").read_text().strip())  # pyright: ignore[reportPrivateUsage]
         coordinator._door = crew._door  # pyright: ignore[reportPrivateUsage]
-        worker = crew.worker("own", join=[coordinator.control], recruiters=coordinator.http)
+        worker = crew.worker("own", join=[coordinator.control], recruiter__urls=coordinator.http)
         coordinator.wait_for(worker)
         yield Own(coordinator, worker, coordinator.door, logs)
 

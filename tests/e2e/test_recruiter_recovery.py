@@ -30,10 +30,10 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Logs:
 def hire(crew: Crew, *recruiters: str, number: int = CREW, **settings: object) -> list[Worker]:
     """Workers without a coordinator: nobody listens where they would join one."""
     own: dict[str, object] = {
-        "recruiters": ",".join(recruiters),
-        "leave_when_abandoned": "false",
-        "reserved_idle_s": IDLE_S,
-        "recruit_retry_max_s": RETRY_MAX_S,
+        "recruiter__urls": ",".join(recruiters),
+        "recruiter__leave_when_abandoned": "false",
+        "recruiter__reserved_idle_s": IDLE_S,
+        "recruiter__retry_max_s": RETRY_MAX_S,
         "reconnect_max_s": 60,
         **settings,
     }
@@ -109,7 +109,7 @@ def test_a_worker_by_itself_ends_when_it_is_abandoned(crew: Crew, recruiter: Rec
 def test_a_root_that_is_killed_during_its_requests_loses_its_workers_to_the_pool(
     crew: Crew, recruiter: Recruiter, logs: Logs
 ) -> None:
-    root = crew.coordinator("root", recruiters=recruiter.http).wait_up()
+    root = crew.coordinator("root", search__recruiters=recruiter.http).wait_up()
     workers = hire(crew, recruiter.http)
     recruiter.wait_free(CREW)
     workers[0].send(signal.SIGSTOP)  # it has its chunk, and the search waits for it
@@ -162,7 +162,7 @@ def test_two_recruiters_are_upgraded_one_after_the_other_while_searches_run(crew
         each.wait_up().stay()
     # Both are roots, and each recruits from both.
     urls = [each.http for each in pair]
-    root = crew.coordinator("root", recruiters=",".join(urls)).wait_up()
+    root = crew.coordinator("root", search__recruiters=",".join(urls)).wait_up()
     hire(crew, *urls, number=4)
     until(lambda: sum(each.free() for each in pair) == 4, "all are in one pool or the other")
     truth = logs.truth("SELECT count(*) AS count FROM logs WHERE level = 'error'")

@@ -43,11 +43,11 @@ def three(root: Coordinator, tmp_path_factory: pytest.TempPathFactory) -> Iterat
             crew.worker(
                 f"s{number}",
                 join=[root.control],
-                recruiters=root.http,
+                recruiter__urls=root.http,
                 node=f"node-{number}",
-                leave_when_abandoned="false",
-                reserved_idle_s=2,
-                recruit_retry_max_s=0.5,
+                recruiter__leave_when_abandoned="false",
+                recruiter__reserved_idle_s=2,
+                recruiter__retry_max_s=0.5,
             )
             for number in range(CREW)
         ]

@@ -51,7 +51,7 @@ def root(bucket: Bucket, tmp_path_factory: pytest.TempPathFactory) -> Iterator[C
     with Crew(tmp_path_factory.mktemp("root")) as crew:
         root = crew.coordinator("coordinator", **s3).wait_up()
         for number in range(CREW):
-            crew.worker(f"b{number}", join=[root.control], recruiters=root.http, **s3)
+            crew.worker(f"b{number}", join=[root.control], recruiter__urls=root.http, **s3)
         yield root
 
 

@@ -179,7 +179,7 @@ def test_neither_a_worker_that_is_refused_nor_a_recruiter_by_itself_logs_a_token
             "stranger",
             join=[control],
             token_file=tmp_path / "wrong",
-            recruiters=recruiter.http,
+            recruiter__urls=recruiter.http,
             log_level="debug",
         )
         for peer in (control, recruiter.http):

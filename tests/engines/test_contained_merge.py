@@ -26,7 +26,9 @@ _pq: Any = pyarrow.parquet
 
 @pytest.fixture
 def merger() -> Iterator[ContainedMerger]:
-    merger = ContainedMerger(at_once=1, memory_limit_bytes=48 * MIB, spill_bytes=512 * MIB)
+    merger = ContainedMerger(
+        limits_named="memory and disk of it", at_once=1, memory_limit_bytes=48 * MIB, spill_bytes=512 * MIB
+    )
     yield merger
     merger.close()
 
@@ -71,7 +73,9 @@ def test_what_does_not_fit_into_memory_goes_to_disk_and_is_gone_afterwards(
 
 
 def test_more_than_memory_and_disk_is_an_error_that_says_so(scanner: DuckDbScanner, tmp_path: Path) -> None:
-    merger = ContainedMerger(at_once=1, memory_limit_bytes=24 * MIB, spill_bytes=4 * MIB)
+    merger = ContainedMerger(
+        limits_named="memory and disk of it", at_once=1, memory_limit_bytes=24 * MIB, spill_bytes=4 * MIB
+    )
     try:
         plan = merger.plan("SELECT id, min(text) t FROM files GROUP BY id ORDER BY t", CancelToken())
         assert plan.merge is not None
@@ -83,7 +87,7 @@ def test_more_than_memory_and_disk_is_an_error_that_says_so(scanner: DuckDbScann
         ):
             list(rows)
         assert caught.value.code is ErrorCode.RESOURCE_EXHAUSTED
-        assert "scan_merge_memory_bytes and scan_merge_disk_bytes" in caught.value.next_step
+        assert "raise memory and disk of it" in caught.value.next_step
         assert "duckdb_memory_bytes" not in str(caught.value)
     finally:
         merger.close()

@@ -20,7 +20,7 @@ from fastapi import FastAPI
 from starlette.routing import Route
 
 from quarterdeck.capabilities import CAPABILITIES
-from quarterdeck.config import CoordinatorSettings, RecruiterSettings, WorkerSettings
+from quarterdeck.capability.settings import configuration
 from quarterdeck.coordinator import process as coordinator_process
 from quarterdeck.coordinator.process import Coordinator
 from quarterdeck.crew.process import pages
@@ -33,6 +33,7 @@ from quarterdeck.scan.capability import SCAN
 from quarterdeck.search import process as recruiter_module
 from quarterdeck.search.capability import SEARCH
 from quarterdeck.search.process import Recruiter
+from quarterdeck.search.settings import RECRUITER_SETTINGS
 from quarterdeck.security.tokens import SharedToken
 from quarterdeck.stores.data_folder import DataFolder
 from quarterdeck.worker import process as worker_module
@@ -152,32 +153,39 @@ def wired(monkeypatch: pytest.MonkeyPatch) -> Wired:
 
 
 def coordinator(folder: DataFolder, tmp_path: Path) -> Coordinator:
-    settings = CoordinatorSettings(
-        data_dir=tmp_path / "data",
-        http_port=0,
-        control_port=0,
-        wait_limit_s=0.05,
-        shutdown_grace_s=0.0,
-        query_timeout_s=20.0,
-        search_timeout_s=20.0,
+    settings = configuration(CAPABILITIES).coordinator.model_validate(
+        {
+            "data_dir": tmp_path / "data",
+            "http_port": 0,
+            "control_port": 0,
+            "wait_limit_s": 0.05,
+            "shutdown_grace_s": 0.0,
+            "metrics": {"query_timeout_s": 20.0},
+            "search": {"timeout_s": 20.0},
+        }
     )
     return Coordinator(settings, folder, GUARD, CAPABILITIES)
 
 
 def worker(folder: DataFolder, tmp_path: Path) -> Worker:
-    settings = WorkerSettings(
-        data_dir=tmp_path / "data",
-        http_port=0,
-        control_listen="127.0.0.1:0",
-        recruiters=("http://127.0.0.1:9",),
-        drain_max_s=0.1,
-        kinds=SCAN.kinds,
+    capabilities = (SCAN, RECRUITER, SEARCH)
+    settings = configuration(capabilities).worker.model_validate(
+        {
+            "data_dir": tmp_path / "data",
+            "http_port": 0,
+            "control_listen": "127.0.0.1:0",
+            "recruiter": {"urls": ("http://127.0.0.1:9",)},
+            "drain_max_s": 0.1,
+            "kinds": SCAN.kinds,
+        }
     )
-    return Worker(settings, folder, GUARD, (SCAN, RECRUITER, SEARCH))
+    return Worker(settings, folder, GUARD, capabilities)
 
 
 def recruiter(folder: DataFolder, tmp_path: Path) -> Recruiter:
-    settings = RecruiterSettings(data_dir=tmp_path / "data", http_port=0, shutdown_grace_s=0.0, search_timeout_s=20.0)
+    settings = RECRUITER_SETTINGS.model_validate(
+        {"data_dir": tmp_path / "data", "http_port": 0, "shutdown_grace_s": 0.0, "search": {"timeout_s": 20.0}}
+    )
     return Recruiter(settings, folder, GUARD)
 
 

@@ -194,7 +194,7 @@ def test_a_scan_whose_turn_does_not_come_in_time_is_told_which_setting_lets_more
         answer = await port.ask(timeout_s=0.05)
         assert error_of(answer) == (504, "deadline_exceeded")
         assert "the scan was not run" in answer.json["error"]["what"]
-        assert "scans_at_once" in answer.json["error"]["next_step"]
+        assert "scan.scans_at_once" in answer.json["error"]["next_step"]
         first.cancel()
         await asyncio.wait([first])
 
@@ -229,7 +229,7 @@ def test_a_scan_takes_no_longer_than_the_coordinator_allows(
         answer = await port.ask(timeout_s=timeout_s)
         assert error_of(answer) == (504, "deadline_exceeded")
         assert f"it had {0.05 if theirs else 0.1:g} s" in answer.json["error"]["why"]
-        assert ("scan_timeout_s" in answer.json["error"]["next_step"]) is not theirs
+        assert ("scan.timeout_s" in answer.json["error"]["next_step"]) is not theirs
         await until(lambda: len(port.canceled) == len(port.tasks))  # its time may be over before anybody has it
 
     play(tmp_path, scenario, timeout_s=0.1)

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.config import CoordinatorSettings, RecruiterSettings
+from quarterdeck.config import CoordinatorSettings
 from quarterdeck.coordinator.process import Coordinator
 from quarterdeck.core.errors import QuarterdeckError
 from quarterdeck.crew.process.guard import Guard
 from quarterdeck.search.process import Recruiter
+from quarterdeck.search.settings import RECRUITER_SETTINGS
 from quarterdeck.stores.data_folder import DataFolder
 from quarterdeck.stores.objects import ObjectStores
 
@@ -19,7 +20,7 @@ SOON_S = 0.3
 
 
 def recruiter(folder: DataFolder, guard: Guard) -> tuple[ObjectStores, Callable[[], Sequence[str]]]:
-    made = Recruiter(RecruiterSettings(store_timeout_s=SOON_S), folder, guard)
+    made = Recruiter(RECRUITER_SETTINGS(store_timeout_s=SOON_S), folder, guard)
     return made._objects, made._missing  # pyright: ignore[reportPrivateUsage]
 
 

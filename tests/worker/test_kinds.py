@@ -9,6 +9,7 @@ import pytest
 
 from quarterdeck.capabilities import CAPABILITIES
 from quarterdeck.capability import Capability, Offers
+from quarterdeck.capability.settings import configuration
 from quarterdeck.capability.worker import WorkerHost
 from quarterdeck.config import WorkerSettings
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
@@ -27,7 +28,7 @@ def any_host() -> WorkerHost:
     nothing: Any = None
     storage: Any = SimpleNamespace(cache=None, spool=None, objects=None)
     return WorkerHost(
-        settings=WorkerSettings(),
+        settings=configuration(CAPABILITIES).worker(),
         folder=nothing,
         guard=nothing,
         clock=MonotonicClock(),

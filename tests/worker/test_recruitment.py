@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from quarterdeck.capabilities import CAPABILITIES
-from quarterdeck.config import WorkerSettings
+from quarterdeck.capability.settings import configuration
 from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds
 from quarterdeck.crew.process.guard import Guard
 from quarterdeck.crew.process.lifecycle import ForcedEnd, StopSignals
@@ -82,24 +82,24 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 @asynccontextmanager
-async def crew(folder: Path, **given: Any) -> AsyncGenerator[tuple[Scene, "asyncio.Task[int]"]]:
+async def crew(folder: Path, **reserving: Any) -> AsyncGenerator[tuple[Scene, "asyncio.Task[int]"]]:
     recruiter = RecruiterService(MonotonicClock(), RandomIds())
     logs = folder / "logs"
     logs.mkdir()
     lines = [{"n": number, "level": "error" if number % 10 == 0 else "info"} for number in range(1000)]
     (logs / "a.ndjson").write_text("".join(json.dumps(line) + "\n" for line in lines))
     async with served(RecruiterRoute(recruiter), stop_timeout_s=1) as server:
-        settings = WorkerSettings(
-            data_dir=folder / "data",
-            node="rack-7",
-            join=("127.0.0.1:1",),
-            reconnect_first_s=10,
-            reconnect_max_s=10,
-            slots=1,
-            recruiters=(server.url,),
-            recruit_labels=("big",),
-            kinds=(SCAN,),
-            **given,
+        settings = configuration(CAPABILITIES).worker.model_validate(
+            {
+                "data_dir": folder / "data",
+                "node": "rack-7",
+                "join": ("127.0.0.1:1",),
+                "reconnect_first_s": 10,
+                "reconnect_max_s": 10,
+                "slots": 1,
+                "kinds": (SCAN,),
+                "recruiter": {"urls": (server.url,), "labels": ("big",), **reserving},
+            }
         )
         with DataFolder(settings.data_dir) as data, StopSignals() as signals:
             scene, end = Scene(recruiter, signals, logs), ForcedEnd()

@@ -15,7 +15,9 @@ from quarterdeck.core.named import Named
 if TYPE_CHECKING:
     from quarterdeck.capability.coordinator import CoordinatorHost, CoordinatorPart
     from quarterdeck.capability.worker import WorkerHost, WorkerPart
+    from quarterdeck.config import ProcessSettings, Section
     from quarterdeck.core.workcoord.kinds import WorkKind
+    from quarterdeck.local_crew.worker_to_be import Advice
     from quarterdeck.simulation.dramas import Drama
     from quarterdeck.stores.database.schema import Schema
     from quarterdeck.telemetry.contributions import MetricsOf
@@ -31,10 +33,25 @@ class World:
     drama: Named["Drama[Any]"]
 
 
+@dataclass(frozen=True, slots=True)
+class OwnProcess:
+    """A kind of process that a capability has besides coordinator and worker. One of its commands starts it."""
+
+    name: str
+    """Of its section in a file of settings."""
+    settings: Named[type["ProcessSettings"]]
+    """With its sections."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capability:
     name: str
     """Its name everywhere: of its package, its section of the settings, its tables."""
+    coordinator_settings: Named[type["Section"]] | None = None
+    """Its section of a coordinator's settings."""
+    worker_settings: Named[type["Section"]] | None = None
+    """Its section of a worker's settings."""
+    processes: tuple[OwnProcess, ...] = ()
     schema: Named["Schema"] | None = None
     """The tables that a coordinator's database has for it."""
     metrics: Named["MetricsOf"] | None = None
@@ -47,5 +64,9 @@ class Capability:
     """Of work that its part of a worker executes, if the worker is to take them."""
     old_kinds: Mapping[str, "WorkKind"] = field(default_factory=dict[str, "WorkKind"])
     """What kinds of its works were called once, for whoever still says so."""
+    in_local_crew: Named["Advice"] | None = None
+    """What each worker is told that `quarterdeck up` starts."""
     commands: tuple[Command, ...] = ()
+    to_try: tuple[str, ...] = ()
+    """Commands that `quarterdeck up` proposes to whoever sees it for the first time."""
     worlds: tuple[World, ...] = ()

@@ -11,6 +11,7 @@ from quarterdeck.terminal.telling import exit_code_of
 
 
 def up(
+    ctx: typer.Context,
     workers: Annotated[
         int | None, typer.Option(min=1, max=1000, help="How many.  [default: as many as cores, at least 2]")
     ] = None,
@@ -29,7 +30,7 @@ def up(
         int | None, typer.Option(help="Where more workers join; 0 takes any free one.  [default: 7071]")
     ] = None,
     keep_back: Annotated[
-        int, typer.Option(min=0, max=1000, help="How many of the workers no log search may have for itself.")
+        int, typer.Option(min=0, max=1000, help="How many of the workers nobody may reserve for a search.")
     ] = 1,
     logs: Annotated[
         bool, typer.Option("--logs", help="Show what they log here, instead of writing it to files.")
@@ -57,7 +58,7 @@ def up(
 
     opt.parse_settings(settings)
     request = CrewRequest(workers, data_dir, http_port, control_port, config, settings or (), keep_back)
-    raise typer.Exit(exit_code_of(lambda: run(request, show_logs=logs)))
+    raise typer.Exit(exit_code_of(lambda: run(request, ctx.obj, show_logs=logs)))
 
 
 def status(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from quarterdeck.capability import Capability
-from quarterdeck.config import load_coordinator, load_worker
+from quarterdeck.capability.settings import configuration
 from quarterdeck.crew.process.launching import begin, guard_of, live
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def run_coordinator(
     capabilities: Sequence[Capability], config: Path | None, flags: Mapping[str, object], lifeline: int | None
 ) -> NoReturn:
-    settings = load_coordinator(config, flags)
+    settings = configuration(capabilities).load_coordinator(config, flags)
     begin(settings)
 
     def make(folder: "DataFolder") -> "Coordinator":
@@ -37,7 +37,7 @@ def run_coordinator(
 def run_worker(
     capabilities: Sequence[Capability], config: Path | None, flags: Mapping[str, object], lifeline: int | None
 ) -> NoReturn:
-    settings = load_worker(config, flags)
+    settings = configuration(capabilities).load_worker(config, flags)
     begin(settings)
 
     def make(folder: "DataFolder") -> "Worker":

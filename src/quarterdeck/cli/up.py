@@ -3,6 +3,7 @@
 import asyncio
 import shlex
 import time
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import datetime
@@ -12,6 +13,8 @@ from urllib.parse import urlsplit
 from rich.console import Console
 from rich.markup import escape
 
+from quarterdeck.capability import Capability
+from quarterdeck.capability.settings import configuration
 from quarterdeck.cli.compiled_code import compile_first
 from quarterdeck.config import CoordinatorSettings
 from quarterdeck.core.errors import ERROR_TABLE, ErrorCode, QuarterdeckError
@@ -34,8 +37,9 @@ _JOIN_LOOK_S = 0.1
 _EXIT_HURRIED = ERROR_TABLE[ErrorCode.CANCELED].exit_code
 
 
-def run(request: CrewRequest, *, show_logs: bool) -> int:
-    plan = CrewPlan.of(request)
+def run(request: CrewRequest, capabilities: Sequence[Capability], *, show_logs: bool) -> int:
+    advice = [one.in_local_crew.load() for one in capabilities if one.in_local_crew is not None]
+    plan = CrewPlan.of(request, configuration(capabilities), advice)
     console = Console(highlight=False, soft_wrap=True)
     with DataFolder(request.data_dir) as folder, StopRequests() as stop:
         if plan.makes_token():
@@ -46,7 +50,8 @@ def run(request: CrewRequest, *, show_logs: bool) -> int:
         share_code_in(request.data_dir)
         if not compile_first(console, stop):
             return _EXIT_HURRIED
-        crew = Crew(plan, console, stop, None if show_logs else request.data_dir / "logs")
+        to_try = [command for one in capabilities for command in one.to_try]
+        crew = Crew(plan, to_try, console, stop, None if show_logs else request.data_dir / "logs")
         with crew.supervisor:
             return crew.live(folder)
 
@@ -54,8 +59,11 @@ def run(request: CrewRequest, *, show_logs: bool) -> int:
 class Crew:
     """One coordinator and its workers, from the start to the end."""
 
-    def __init__(self, plan: CrewPlan, console: Console, stop: StopRequests, logs: Path | None) -> None:
+    def __init__(
+        self, plan: CrewPlan, to_try: Sequence[str], console: Console, stop: StopRequests, logs: Path | None
+    ) -> None:
         self._plan = plan
+        self._to_try = to_try
         self._console = console
         self._stop = stop
         self._logs = logs
@@ -132,7 +140,7 @@ class Crew:
         if self._logs is not None:
             say(f"  logs      {escape(str(self._logs))}/*.log")
         say("\nTry this in another terminal:\n")
-        for command in suggestions(plan, self._url, self._control, LocalProcesses()):
+        for command in suggestions(plan, self._to_try, self._url, self._control, LocalProcesses()):
             say(f"  {command}", markup=False, style="cyan")
         say("\nCtrl-C stops it.")
 
@@ -175,7 +183,7 @@ class Crew:
         return [child for name, child in self.supervisor.children.items() if name != COORDINATOR]
 
 
-def suggestions(plan: CrewPlan, url: str, control: str, processes: LocalProcesses) -> list[str]:
+def suggestions(plan: CrewPlan, to_try: Sequence[str], url: str, control: str, processes: LocalProcesses) -> list[str]:
     """Commands to try, as they have to be written for this crew."""
     folder = plan.request.data_dir
     at = "" if url == DEFAULT_URL else f" --url {url}"
@@ -185,15 +193,9 @@ def suggestions(plan: CrewPlan, url: str, control: str, processes: LocalProcesse
         token = (
             f" --token-file {_quoted(plan.token_file)}"  # else who follows these lines is not let in, and wonders why
         )
-    counting = "'select count(*) as n from files' FOLDER"
     join = f"quarterdeck worker --join {control} --data-dir {_quoted(folder / 'one-more')}"
     return [
-        f"quarterdeck status{at}{token}",
-        f"quarterdeck sample-data{at}{token}",
-        f"quarterdeck import METRICS.om{at}{token}",
-        f"quarterdeck metrics{at}{token}",
-        f"quarterdeck scan {counting}{at}{token}",
-        f"quarterdeck search 'error | count() by host' LOGS{at}{token}",
+        *(f"{command}{at}{token}" for command in ("quarterdeck status", *to_try)),
         f"{join} --set {_quoted(f'token_file={plan.token_file}')}" if token else join,
     ]
 

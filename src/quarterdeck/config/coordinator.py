@@ -9,7 +9,6 @@ from pydantic_settings import SettingsConfigDict
 
 from quarterdeck.config.conflicts import Conflict, at_most, below
 from quarterdeck.config.host import host_name, memory_bytes
-from quarterdeck.config.search import SearchSettings
 from quarterdeck.config.shared import CrewSettings
 from quarterdeck.config.values import (
     Address,
@@ -19,7 +18,6 @@ from quarterdeck.config.values import (
     Count,
     Folder,
     Host,
-    Place,
     Port,
     Seconds,
     SecondsOrZero,
@@ -37,11 +35,7 @@ def _catalog(settings: Mapping[str, Any]) -> str:
     return str(settings["data_dir"].parent / "lake" / "catalog.db")
 
 
-def _segments(settings: Mapping[str, Any]) -> str:
-    return str(settings["data_dir"].parent / "lake" / "segments")
-
-
-class CoordinatorSettings(CrewSettings, SearchSettings):
+class CoordinatorSettings(CrewSettings):
     """What a coordinator is told."""
 
     model_config = SettingsConfigDict(env_prefix="QUARTERDECK_COORDINATOR_")
@@ -106,52 +100,10 @@ class CoordinatorSettings(CrewSettings, SearchSettings):
     spool_limit_bytes: Bytes = 10 * 1024**3
     """What fetched results may take on disk, all queries together. Too low stops fetching until clients have read; too
     high fills the disk for everybody else on it."""
-    scans_at_once: Count = 20
-    """Scans that run at the same time; the others wait in line, and beyond fifty for each that may run they are
-    refused. Too low leaves workers idle; too high lets scans compete for workers, memory and the spool."""
-    scan_timeout_s: Seconds = 600.0
-    """Seconds that a scan may take, including the wait in line; one that asks for more gets this. Too low fails long
-    scans; too high lets forgotten ones hold workers."""
-    scan_merges_at_once: Count = 2
-    """Scans whose parts are merged at the same time, each in a process of its own; the others wait for them. Too low
-    holds up scans that group or sort; too high takes memory: each may have `scan_merge_memory_bytes`."""
-    scan_merge_memory_bytes: Bytes = 512 * 1024**2
-    """Memory in which the parts of one scan are merged, not counted among `memory_bytes`. Too low sends groups and
-    sorted rows to disk, which takes longer; too high, times `scan_merges_at_once`, lets the kernel kill processes."""
-    scan_merge_disk_bytes: Bytes = 4 * 1024**3
-    """Disk that one merge may take beyond its memory, in `data_dir`. Too low fails scans with many groups; too high
-    fills the disk for everybody else on it."""
     database_url: UrlWithPassword = computed(_catalog, "`lake/catalog.db` beside `data_dir`")
-    """The catalog: which segments there are. The path of an SQLite file, or `postgresql://user:password@host/name`.
-    Coordinators that share it and `lake_url` give the same answers; on a slow one every query waits for a look at
-    it."""
-    lake_url: Place = computed(_segments, "`lake/segments` beside `data_dir`")
-    """The folder or bucket with the segments of metrics, as workers see it too: a path, or `s3://bucket/folder`.
-    Another one than imports were written to makes queries fail that need them."""
-    orphan_grace_s: SecondsOrZero = 86400.0
-    """Seconds after which what is in the lake and nobody refers to is removed: what imports leave that were killed. An
-    import that takes longer than half of it fails. Too high keeps what is lost on the disk; 0 removes nothing."""
-    queries_at_once: Count = 20
-    """PromQL queries that run at the same time; the others wait in line. When these places are taken, light queries
-    have as many of their own. Too low leaves workers idle; too high lets queries compete for memory: each may take
-    `query_memory_bytes`, and all together what `memory_bytes` leaves."""
-    query_timeout_s: Seconds = 120.0
-    """Seconds that a PromQL query may take, including the wait in line; one that asks for more gets this. Too low fails
-    long queries; too high lets abandoned ones hold places."""
-    query_memory_bytes: Bytes = 1024**3
-    """What one PromQL query may hold in the coordinator, and each of its works in a worker; a query that needs more
-    fails with a message that says so. Too low refuses useful queries; too high lets the kernel kill the process."""
-    query_max_samples: Count = 200_000_000
-    """Samples that one work of a PromQL query may read. Too low refuses useful queries; too high lets one query keep
-    the crew busy for long."""
-    query_max_series: Count = 1_000_000
-    """Series that one work of a PromQL query may read, or that an answer about series may have."""
-    query_lookback_s: Seconds = 300.0
-    """Seconds that the newest sample of a series may be old to count as its value. Too low shows gaps between samples
-    that come seldom; too high goes on showing series that have ended."""
-    query_work_rows: Count = 500_000
-    """Samples that one work of a PromQL query reads, about; a query over more is divided among workers. Too low makes
-    works whose way to a worker and back takes longer than their computing; too high leaves workers idle."""
+    """The database with the tables of all capabilities, such as which files there are in the lake. The path of an
+    SQLite file, or `postgresql://user:password@host/name`. Coordinators that share it and the lake give the same
+    answers; on a slow one every query waits for a look at it."""
     shutdown_grace_s: SecondsOrZero = 10.0
     """Seconds that running queries may go on when the coordinator was told to stop. Too low cuts off answers that were
     nearly there; too high delays a restart."""

@@ -1,8 +1,9 @@
 """The first of flag, environment variable, file and default counts. All mistakes come in one error."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
@@ -11,37 +12,61 @@ from pydantic_core import ErrorDetails
 from quarterdeck.config.conflicts import Conflict, ConflictError
 from quarterdeck.config.coordinator import CoordinatorSettings
 from quarterdeck.config.problems import InvalidSettingsError, Problem, hint, shown
-from quarterdeck.config.recruiter import RecruiterSettings
+from quarterdeck.config.section import Section, former_names, with_sections
 from quarterdeck.config.shared import ProcessSettings
-from quarterdeck.config.sources import Environment, Flags, Names, Section, Source, config_file, merged
+from quarterdeck.config.sources import Environment, FileSection, Flags, Names, Source, config_file, merged
 from quarterdeck.config.values import allowed, is_secret
 from quarterdeck.config.worker import WorkerSettings
+from quarterdeck.core.named import Named
 
 SettingsT = TypeVar("SettingsT", bound=ProcessSettings)
 
 
-def load_coordinator(config: Path | None, flags: Mapping[str, object]) -> CoordinatorSettings:
-    """The settings of a coordinator; `config` is the file, `flags` are by the names of settings, None for not given."""
-    return _load(CoordinatorSettings, config, flags)
+class Configuration:
+    """All that can be set: for each kind of process its own settings, and a section for each capability."""
+
+    def __init__(
+        self,
+        on_coordinator: Sequence[Named[type[Section]]] = (),
+        on_worker: Sequence[Named[type[Section]]] = (),
+        other_processes: Sequence[str] = (),
+    ) -> None:
+        """Sections are loaded when somebody asks for them. `other_processes` are those that capabilities have besides:
+        a file may be about them too."""
+        self._on_coordinator = on_coordinator
+        self._on_worker = on_worker
+        self.processes: Final = (CoordinatorSettings.process, WorkerSettings.process, *other_processes)
+
+    @cached_property
+    def coordinator(self) -> type[CoordinatorSettings]:
+        return with_sections(CoordinatorSettings, [named.load() for named in self._on_coordinator])
+
+    @cached_property
+    def worker(self) -> type[WorkerSettings]:
+        return with_sections(WorkerSettings, [named.load() for named in self._on_worker])
+
+    def load_coordinator(self, config: Path | None, flags: Mapping[str, object]) -> CoordinatorSettings:
+        """The settings of a coordinator, as `load` has them."""
+        return self.load(self.coordinator, config, flags)
+
+    def load_worker(self, config: Path | None, flags: Mapping[str, object]) -> WorkerSettings:
+        """The settings of a worker, as `load` has them."""
+        return self.load(self.worker, config, flags)
+
+    def load(self, settings: type[SettingsT], config: Path | None, flags: Mapping[str, object]) -> SettingsT:
+        """The settings of a process; `config` is the file, `flags` are by the names of settings, None for not given."""
+        return _load(settings, self.processes, config, flags)
 
 
-def load_worker(config: Path | None, flags: Mapping[str, object]) -> WorkerSettings:
-    """The settings of a worker; `config` is the file, `flags` are by the names of settings, None for not given."""
-    return _load(WorkerSettings, config, flags)
-
-
-def load_recruiter(config: Path | None, flags: Mapping[str, object]) -> RecruiterSettings:
-    """The settings of a recruiter; `config` is the file, `flags` are by the names of settings, None for not given."""
-    return _load(RecruiterSettings, config, flags)
-
-
-def _load(settings: type[SettingsT], config: Path | None, flags: Mapping[str, object]) -> SettingsT:
+def _load(
+    settings: type[SettingsT], processes: Sequence[str], config: Path | None, flags: Mapping[str, object]
+) -> SettingsT:
     environment = Environment.of(settings)
     sources: list[Source] = [Flags.of(flags), environment]
     problems = [*environment.problems]
     path = config_file(config)
     if path is not None:
-        section = Section.of(path, settings.process)
+        section = FileSection.of(path, settings.process, processes)
         sources.append(section)
         problems += section.problems
     loaded: SettingsT | None = None
@@ -76,6 +101,9 @@ class _Explainer:
         name = self._called(names) + place
         siblings = self._fields(names[:-1])
         if detail["type"] == "extra_forbidden":
+            former = former_names(self._settings)
+            if names[0] in former and len(names) == 1:
+                return Problem(name, f"is called {self._called(former[names[0]])} now ({origin})")
             return Problem(name, f"is no setting ({origin}){hint(names[-1], siblings)}")
         field = siblings[names[-1]]
         value = "not shown here" if is_secret(field) else shown(detail["input"])

@@ -1,9 +1,9 @@
 """All settings as a page: docs/configuration.md is what `render` says, and a test keeps them equal.
 
-To write it anew: `python -m quarterdeck.config.reference > docs/configuration.md`.
+To write it anew: `python -m quarterdeck.reference configuration > docs/configuration.md`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
@@ -11,14 +11,12 @@ from typing import Any, Final
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from quarterdeck.config.coordinator import CoordinatorSettings
-from quarterdeck.config.recruiter import RecruiterSettings
 from quarterdeck.config.s3 import S3Settings
-from quarterdeck.config.search import SearchSettings
+from quarterdeck.config.section import Section, sections_of
 from quarterdeck.config.shared import CrewSettings, ProcessSettings
 from quarterdeck.config.sizes import format_size
 from quarterdeck.config.sources import CONFIG_VARIABLE
-from quarterdeck.config.values import allowed, default_text
+from quarterdeck.config.values import allowed, default_text, has_more_below
 from quarterdeck.config.worker import WorkerSettings
 
 EXAMPLE: Final = """\
@@ -30,6 +28,8 @@ coordinator:
   tls_authority: /etc/quarterdeck/authority.pem
   token_file: /etc/quarterdeck/token
   spool_limit_bytes: 50GiB
+  metrics:
+    queries_at_once: 50
 worker:
   join: [coordinator-1.example:7071, coordinator-2.example:7071]
   data_dir: /var/lib/quarterdeck
@@ -42,7 +42,7 @@ worker:
 _INTRODUCTION: Final = f"""\
 # Configuration
 
-<!-- Written by `python -m quarterdeck.config.reference`; a test keeps it equal to the code. -->
+<!-- Written by `python -m quarterdeck.reference configuration`; a test keeps it equal to the code. -->
 
 A setting comes from the first of these that has it:
 
@@ -50,6 +50,10 @@ A setting comes from the first of these that has it:
 2. an environment variable. Its name is in the tables; an empty one counts as not set. A list is one text with commas;
 3. a YAML file, named by `--config FILE` or `{CONFIG_VARIABLE}`, with a section for each kind of process;
 4. the default.
+
+What a capability adds to a process has a section of its own below that of the process: `coordinator:`, `metrics:`,
+`queries_at_once:` in the file, `metrics.queries_at_once` with `--set`, and
+`QUARTERDECK_COORDINATOR_METRICS__QUERIES_AT_ONCE` in the environment.
 
 What no setting is called by is an error, wherever it stands, and so is a value that is not allowed; all mistakes are
 told at once, with where each came from. Names end with their unit: `_s` are seconds, as a number; `_bytes` are sizes,
@@ -81,20 +85,27 @@ class Row:
         return f"| {names} | {self.allowed} | {self.default} | {self.meaning} |"
 
 
-def render() -> str:
-    """The page."""
-    coordinator, worker, recruiter = CoordinatorSettings, WorkerSettings, RecruiterSettings
+def render(processes: Sequence[type[ProcessSettings]], kinds: Sequence[tuple[str, str]]) -> str:
+    """The page. `processes` have their sections; `kinds` are the kinds of work, and what does each."""
     parts = [_INTRODUCTION]
-    parts.append(_table("Coordinator", "Under `coordinator:` in the file.", rows(coordinator)))
-    parts.append(_table("Worker", "Under `worker:` in the file.", rows(worker)))
-    parts.append(_table("Recruiter", "Under `recruiter:` in the file.", rows(recruiter)))
-    both, of_all = rows(CrewSettings, coordinator, worker), rows(ProcessSettings, coordinator, worker, recruiter)
-    parts.append(_table("Coordinator and worker", "Under either; each process has its own.", both))
-    of_roots = rows(SearchSettings, coordinator, recruiter)
-    parts.append(_table("Coordinator and recruiter", "Under either; each process has its own.", of_roots))
-    parts.append(_table("All", "Under any of the three; each process has its own.", of_all))
+    for process in processes:
+        own = _base_of(process)
+        parts.append(_table(own.process.capitalize(), f"Under `{own.process}:` in the file.", rows(own)))
+        if own is WorkerSettings:
+            parts.append(_kinds(kinds))
+    both = [process for process in processes if issubclass(process, CrewSettings)]
+    everything = _words([process.process for process in processes])
+    parts.append(_table("Coordinator and worker", "Under either; each process has its own.", rows(CrewSettings, *both)))
+    about = f"Under any of {everything}; each process has its own."
+    parts.append(_table("All", about, rows(ProcessSettings, *processes)))
+    for section, having in _sections(processes).items():
+        names = [process.process for process in having]
+        places = _words([f"`{name}:`" for name in names])
+        about = f"Below `{section.section}:` under {places}{'; each process has its own' if len(names) > 1 else ''}."
+        title = f"{section.section.capitalize()}, in a {' and in a '.join(names)}"
+        parts.append(_table(title, about, _below(section.section, section, having)))
     about_s3 = "Below `s3:` in the section of the process. " + " ".join((S3Settings.__doc__ or "").split())
-    parts.append(_table("S3", about_s3, _s3_rows(coordinator, worker, recruiter)))
+    parts.append(_table("S3", about_s3, _below("s3", S3Settings, processes)))
     return "\n".join(parts)
 
 
@@ -104,13 +115,40 @@ def rows(model: type[ProcessSettings], *processes: type[ProcessSettings]) -> Ite
         name for parent in model.__bases__ if issubclass(parent, ProcessSettings) for name in parent.model_fields
     }
     for name, field in model.model_fields.items():
-        if name not in inherited and name != "s3":
+        if name not in inherited and not has_more_below(field):
             yield _row(name, field, [_prefix(process) + name.upper() for process in processes or (model,)])
 
 
-def _s3_rows(*processes: type[ProcessSettings]) -> Iterator[Row]:
-    for name, field in S3Settings.model_fields.items():
-        yield _row(f"s3.{name}", field, [f"{_prefix(process)}S3__{name.upper()}" for process in processes])
+def _base_of(process: type[ProcessSettings]) -> type[ProcessSettings]:
+    """Without its sections."""
+    named = [kind for kind in process.__mro__ if issubclass(kind, ProcessSettings) and hasattr(kind, "process")]
+    return named[-1]
+
+
+def _sections(processes: Sequence[type[ProcessSettings]]) -> Mapping[type[Section], Sequence[type[ProcessSettings]]]:
+    """Each with the processes that have it; those of one capability stand together."""
+    found: dict[type[Section], list[type[ProcessSettings]]] = {}
+    for process in processes:
+        for section in sections_of(process).values():
+            found.setdefault(section, []).append(process)
+    names = list(dict.fromkeys(section.section for section in found))
+    return dict(sorted(found.items(), key=lambda item: names.index(item[0].section)))
+
+
+def _below(name: str, model: type[BaseModel], processes: Sequence[type[ProcessSettings]]) -> Iterator[Row]:
+    for setting, field in model.model_fields.items():
+        variables = [f"{_prefix(process)}{name.upper()}__{setting.upper()}" for process in processes]
+        yield _row(f"{name}.{setting}", field, variables)
+
+
+def _kinds(kinds: Sequence[tuple[str, str]]) -> str:
+    lines = "".join(f"- `{kind}`, for {whose}\n" for kind, whose in kinds)
+    return f"The kinds of work of `kinds`:\n\n{lines}"
+
+
+def _words(names: Sequence[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _prefix(process: type[ProcessSettings]) -> str:
@@ -144,7 +182,3 @@ def _default(name: str, value: Any) -> str:
 def _table(title: str, about: str, lines: Iterator[Row]) -> str:
     head = f"## {title}\n\n{about}\n\n| setting | allowed | default | meaning |\n|---|---|---|---|\n"
     return head + "".join(f"{line}\n" for line in lines)
-
-
-if __name__ == "__main__":
-    print(render(), end="")

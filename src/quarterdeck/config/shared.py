@@ -5,13 +5,14 @@ nor file, so that it means the same everywhere. Reading them is `load`'s affair.
 """
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, TypeVar
 
 from pydantic import model_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from quarterdeck.config.conflicts import Conflict, ConflictError, at_most
 from quarterdeck.config.s3 import S3Settings
+from quarterdeck.config.section import Section
 from quarterdeck.config.values import (
     Allowed,
     Bytes,
@@ -25,6 +26,8 @@ from quarterdeck.config.values import (
     Switch,
     Texts,
 )
+
+SectionT = TypeVar("SectionT", bound=Section)
 
 
 class ProcessSettings(BaseSettings):
@@ -74,7 +77,7 @@ class ProcessSettings(BaseSettings):
     source_roots: Places = ()
     """Folders and buckets below which callers may name files to scan or search. It binds all but the user who runs the
     process and asks over loopback without a proxy; a proxy is known by the headers it adds, such as `X-Forwarded-For`.
-    Empty is the lake, for a coordinator, and nothing for others: a cluster that
+    Empty is what the sections of a coordinator name, such as the lake, and nothing for others: a cluster that
     searches logs needs it for coordinators and workers. Too wide a root shows callers what only the process should
     read."""
     log_format: LogFormat = "auto"
@@ -132,8 +135,23 @@ class ProcessSettings(BaseSettings):
         )  # read by `sources`, where origins are known
         return (init_settings,)
 
+    def section(self, kind: type[SectionT]) -> SectionT:
+        """The settings that a capability has in this process."""
+        for one in self.sections():
+            if isinstance(one, kind):
+                return one
+        raise LookupError(f"the settings of this {self.process} were made without the section {kind.section}")
+
+    def sections(self) -> Iterator[Section]:
+        for name in type(self).model_fields:
+            value = getattr(self, name)
+            if isinstance(value, Section):
+                yield value
+
     def conflicts(self) -> Iterator[Conflict]:
-        """Settings that make no sense together. A subclass adds its own."""
+        """Settings that make no sense together. A subclass adds its own, and each section its own."""
+        for section in self.sections():
+            yield from section.conflicts(self)
         tls = {name: getattr(self, name) for name in ("tls_certificate", "tls_key", "tls_authority")}
         if 0 < sum(path is None for path in tls.values()) < len(tls):
             yield Conflict(tuple(tls), "TLS takes all three files, or none")

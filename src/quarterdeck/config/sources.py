@@ -5,7 +5,7 @@ Nothing that somebody wrote is passed over: what no setting is called by is a pr
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol, cast
@@ -13,16 +13,13 @@ from typing import Any, Final, Protocol, cast
 from pydantic_settings import EnvSettingsSource
 
 from quarterdeck.config.problems import Problem, hint
+from quarterdeck.config.section import former_names
 from quarterdeck.config.shared import ProcessSettings
 from quarterdeck.config.values import has_more_below
 from quarterdeck.config.yaml_file import YamlFile, read_yaml_file
 
 CONFIG_VARIABLE: Final = "QUARTERDECK_CONFIG"
 """Names the file when no flag does."""
-
-SECTIONS: Final = ("coordinator", "worker", "recruiter")
-
-_THERE_ARE: Final = f"{', '.join(SECTIONS[:-1])} and {SECTIONS[-1]}"
 
 Names = tuple[str, ...]
 """A setting: one name, or two for one below another."""
@@ -73,6 +70,7 @@ class Environment:
         }
         linked = {name for name, value in ours.items() if _is_service_link(name, value)}
         known = {name.upper() for name in settings.model_fields}
+        former = {old.upper(): "__".join(new).upper() for old, new in former_names(settings).items()}
         with_more_below = tuple(
             f"{name.upper()}__" for name, field in settings.model_fields.items() if has_more_below(field)
         )
@@ -80,7 +78,9 @@ class Environment:
         problems = tuple(
             Problem(
                 f"the environment variable {prefix}{name}",
-                f"is no setting of the {settings.process}{hint(name, known)}",
+                f"is called {prefix}{former[name]} now"
+                if name in former
+                else f"is no setting of the {settings.process}{hint(name, known)}",
             )
             for name in sorted(ours.keys() - linked)
             if name not in known and not name.startswith(with_more_below)
@@ -92,7 +92,7 @@ class Environment:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class FileSection:
     """The part of the file for one kind of process."""
 
     values: Mapping[str, Any]
@@ -101,12 +101,14 @@ class Section:
     problems: tuple[Problem, ...]
 
     @classmethod
-    def of(cls, path: Path, process: str) -> "Section":
+    def of(cls, path: Path, process: str, processes: Sequence[str]) -> "FileSection":
+        """`processes` are all that a file may be about."""
         file = read_yaml_file(path)
+        there_are = f"{', '.join(processes[:-1])} and {processes[-1]}"
         problems = [
-            Problem(str(name), f"is no section ({file.place((str(name),))}); there are {_THERE_ARE}")
+            Problem(str(name), f"is no section ({file.place((str(name),))}); there are {there_are}")
             for name in file.sections
-            if name not in SECTIONS
+            if name not in processes
         ]
         section = file.sections.get(process)
         if section is not None and not isinstance(section, dict):

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_settings import NoDecode, SettingsConfigDict
@@ -21,16 +20,13 @@ from quarterdeck.config.values import (
     CountOrZero,
     Folder,
     Host,
-    PollSeconds,
     Port,
     Seconds,
     SecondsOrZero,
     Share,
     Switch,
     Text,
-    Texts,
     Url,
-    Urls,
     computed,
     items,
 )
@@ -41,7 +37,7 @@ Kinds = Annotated[
     NoDecode,
     BeforeValidator(items),
     Field(min_length=1),
-    Allowed("a list of names such as leaf and scan, or one text with commas"),
+    Allowed("a list of kinds of work, or one text with commas"),
 ]
 
 _EVERYWHERE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - to be told apart, not to be listened on
@@ -49,14 +45,6 @@ _EVERYWHERE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - to be told apa
 
 def _queue_places(settings: Mapping[str, Any]) -> int:
     return 2 * settings["slots"]
-
-
-def _leaf_memory_bytes(settings: Mapping[str, Any]) -> int:
-    return max(1, settings["memory_bytes"] // (2 * settings["slots"]))
-
-
-def _sample_memory_bytes(settings: Mapping[str, Any]) -> int:
-    return settings["memory_bytes"] // 8
 
 
 def _duckdb_memory_bytes(settings: Mapping[str, Any]) -> int:
@@ -81,9 +69,9 @@ class WorkerSettings(CrewSettings):
     """Whose work this worker takes. Works of another tenant never come here, unless this is `default`: its workers do
     the works of tenants that have none."""
     kinds: Kinds | None = None
-    """The kinds of work this worker takes: `leaf` is for PromQL, `scan` for scans. Without it, it takes all kinds that
-    it can do; a worker that is told to take another does not start. Works of a kind that no worker takes wait until
-    their query gives up."""
+    """The kinds of work this worker takes, of those that are listed below. Without it, it takes all of them; a worker
+    that is told to take another does not start. Works of a kind that no worker takes wait until their query gives
+    up."""
     slots: Count = computed(cores, "the cores this process may use")
     """Works that run at the same time, and one more for each further kind: no kind takes the last place from another.
     Too low leaves cores idle; too high makes works compete for cores and memory."""
@@ -92,7 +80,7 @@ class WorkerSettings(CrewSettings):
     works; too high binds works here that another worker could begin. Beyond the default, works travel in bundles, for
     which one may wait 20 ms: with many small works that gives twice as many a second (try 64)."""
     memory_bytes: Bytes = computed(memory_bytes, "the memory this process may use; `up` divides it among its processes")
-    """The memory that this worker may use; what one query may take is reckoned from it. Close to it no PromQL work may
+    """The memory that this worker may use; what one query may take is reckoned from it. Close to it no work may
     become heavy, and then those of the query that has the most are ended, by name. More than there is invites works
     that end in the kernel killing the process."""
     join: Addresses = ("127.0.0.1:7071",)
@@ -111,31 +99,6 @@ class WorkerSettings(CrewSettings):
     advertise_url: Url | None = None
     """The URL under which coordinators reach `http_host` and `http_port`; without it, those two as they are. A wrong
     one costs every result: each work is done, cannot be fetched, and fails."""
-    recruiters: Urls = ()
-    """Recruiters where this worker offers itself for log searches while it is idle: coordinators, or a recruiter by
-    itself. With several, each worker has its own first choice, and the others for when that fails. Without any it is
-    never recruited."""
-    recruit_labels: Texts = ()
-    """What log searches this worker is for: those that name one of these, or none. Without any it is for all."""
-    recruit_poll_s: PollSeconds = 30.0
-    """Seconds that a registration is held open. Too low bothers the recruiter; too high lets something between them
-    that closes silent connections do so, which costs a moment in the pool."""
-    recruit_retry_first_s: Seconds = 0.2
-    """Seconds to wait before the first try to register again with a recruiter that failed; each wait is half as long
-    again as the one before, give or take a tenth. Too low floods a recruiter that is coming up; too high leaves it
-    without workers after a hiccup."""
-    recruit_retry_max_s: Seconds = 10.0
-    """The longest wait between two tries to register, in seconds. Too low floods a network that is down; too high
-    leaves a recruiter that is back without workers for as long."""
-    reserved_idle_s: Seconds = 10.0
-    """Seconds that a reserved worker waits for something to search. Too low loses it to a search that plans for long;
-    too high keeps a worker whose search has died from others."""
-    reserved_progress_s: Seconds = 60.0
-    """Seconds after which a search is cut off of which nothing was scanned, nor taken by whoever asked. Too low cuts
-    off clients that are only slow; too high lets one that hangs keep its workers."""
-    leave_when_abandoned: Switch = True
-    """Whether the process ends when it was reserved and nothing came for `reserved_idle_s`: whoever started it starts a
-    fresh one. False, for where nobody would, makes it register again."""
     disk_limit_bytes: Bytes = 20 * 1024**3
     """What results and cache may take on disk together. Too low downloads the same files again and again; too high
     fills the disk for everybody else on it."""
@@ -162,14 +125,6 @@ class WorkerSettings(CrewSettings):
     drain_max_s: SecondsOrZero = 300.0
     """Seconds that works may go on when the worker was told to stop. Too low throws away works that were nearly done;
     too high delays a restart, or an orchestrator loses patience and kills it."""
-    leaf_threads: Count = 1
-    """Threads of one PromQL work. Works run on `slots` of them already: more help a worker with few and large works."""
-    leaf_memory_bytes: Bytes = computed(_leaf_memory_bytes, "half of `memory_bytes`, divided by `slots`")
-    """Memory of one PromQL work; one that needs more fails. Too high lets `slots` works together use more than there
-    is, and then the largest is ended."""
-    sample_memory_bytes: BytesOrZero = computed(_sample_memory_bytes, "an eighth of `memory_bytes`")
-    """Memory for samples that were read and may be asked for again. Too low reads and decodes the same files for every
-    query; too high leaves works too little."""
     duckdb_threads: Count = 2
     """Threads of one query in DuckDB. Too low makes a single query slow; too high makes `slots` queries compete for the
     cores."""
@@ -182,15 +137,7 @@ class WorkerSettings(CrewSettings):
         yield from below("disk_low_watermark", self.disk_low_watermark, "disk_high_watermark", self.disk_high_watermark)
         yield from below("artifact_floor_bytes", self.artifact_floor_bytes, "disk_limit_bytes", self.disk_limit_bytes)
         yield from at_most("artifact_linger_s", self.artifact_linger_s, "artifact_ttl_s", self.artifact_ttl_s)
-        yield from at_most("leaf_memory_bytes", self.leaf_memory_bytes, "memory_bytes", self.memory_bytes)
-        yield from at_most("sample_memory_bytes", self.sample_memory_bytes, "memory_bytes", self.memory_bytes)
         yield from at_most("duckdb_memory_bytes", self.duckdb_memory_bytes, "memory_bytes", self.memory_bytes)
-        yield from at_most(
-            "recruit_retry_first_s", self.recruit_retry_first_s, "recruit_retry_max_s", self.recruit_retry_max_s
-        )
-        if self.recruiters and urlsplit(self.advertise_url or "").path:
-            rule = "roots reach a worker by host and port: advertise_url must not have a path"
-            yield Conflict(("recruiters", "advertise_url"), rule)
         yield from self._dialling_conflicts()
         if self.http_host in _EVERYWHERE and self.advertise_url is None:
             rule = f"coordinators cannot fetch from {self.http_host}: set advertise_url to what they reach it by"

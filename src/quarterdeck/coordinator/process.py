@@ -135,7 +135,9 @@ class Coordinator:
             driver=self._driver,
             s3=s3,
             objects=self._objects,
-            roots=SourceRoots(settings.source_roots or (settings.lake_url,)),
+            roots=SourceRoots(
+                settings.source_roots or [root for one in settings.sections() for root in one.default_roots()]
+            ),
             database=self._database,
             disk=self._budget,
             memory=self._memory,

@@ -45,8 +45,8 @@ class Admission:
         at_once: int,
         clock: Clock,
         *,
-        what: str = "query",
-        setting: str = "queries_at_once",
+        what: str,
+        setting: str,
         waiting_at_most: int | None = None,
     ) -> None:
         """`what` waits here, and how many may run is told with `setting`: for whoever reads the errors."""

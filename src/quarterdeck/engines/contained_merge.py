@@ -23,9 +23,17 @@ class ContainedMerger(ContainedEngine):
     """Any number of threads may ask at once. The first question starts the processes."""
 
     def __init__(
-        self, *, at_once: int, memory_limit_bytes: int, spill_bytes: int, patience_s: float = PATIENCE_S
+        self,
+        *,
+        at_once: int,
+        memory_limit_bytes: int,
+        spill_bytes: int,
+        limits_named: str,
+        patience_s: float = PATIENCE_S,
     ) -> None:
-        """Memory, and disk beyond it, are for each merge."""
+        """Memory, and disk beyond it, are for each merge. `limits_named` are the settings that say how much: for
+        whoever reads the errors."""
+        self._limits_named = limits_named
         limits = EngineLimits(
             threads=1, memory_limit_bytes=memory_limit_bytes, idle_databases=0, spill_bytes=spill_bytes
         )
@@ -57,7 +65,7 @@ class ContainedMerger(ContainedEngine):
                 yield rows
         except QuarterdeckError as error:
             if error.code is ErrorCode.RESOURCE_EXHAUSTED:
-                raise _too_large(error) from error
+                raise self._too_large(error) from error
             raise
 
     def _words(self, question: bytes, stop: StopSignal) -> bytes:
@@ -66,16 +74,15 @@ class ContainedMerger(ContainedEngine):
                 raise rows.broke(BrokenAnswerError("rows, and nobody asked for any"))
             return rows.last or b""
 
-
-def _too_large(error: QuarterdeckError) -> QuarterdeckError:
-    """The engine speaks of workers. A merge has other limits, and another disk."""
-    room = "raise scan_merge_memory_bytes and scan_merge_disk_bytes"
-    if says_full(error.why):
-        room = "free space on the disk of its data folder"
-    return QuarterdeckError(
-        ErrorCode.RESOURCE_EXHAUSTED,
-        "the parts were not merged",
-        f"the merge needs more memory or disk than there is for it: {error.why}",
-        f"ask for fewer groups or rows, or let whoever runs the coordinator {room}",
-        retryable=False,
-    )
+    def _too_large(self, error: QuarterdeckError) -> QuarterdeckError:
+        """The engine speaks of workers. A merge has other limits, and another disk."""
+        room = f"raise {self._limits_named}"
+        if says_full(error.why):
+            room = "free space on the disk of its data folder"
+        return QuarterdeckError(
+            ErrorCode.RESOURCE_EXHAUSTED,
+            "the parts were not merged",
+            f"the merge needs more memory or disk than there is for it: {error.why}",
+            f"ask for fewer groups or rows, or let whoever runs the coordinator {room}",
+            retryable=False,
+        )

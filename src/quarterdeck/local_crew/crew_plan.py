@@ -9,18 +9,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from quarterdeck.config import CoordinatorSettings, InvalidSettingsError, WorkerSettings, load_coordinator, load_worker
+from quarterdeck.config import Configuration, CoordinatorSettings, InvalidSettingsError, WorkerSettings
 from quarterdeck.config.host import cores, memory_bytes
 from quarterdeck.config.problems import Problem, hint
+from quarterdeck.config.section import find_field, former_names, setting_names
 from quarterdeck.config.shared import ProcessSettings
+from quarterdeck.local_crew.worker_to_be import Advice, WorkerToBe
 from quarterdeck.security.exposure import is_loopback
 from quarterdeck.security.tokens import TOKEN_VARIABLE, SharedToken
 from quarterdeck.terminal.options import parse_settings
 
 COORDINATOR: Final = "coordinator"
+_WORKER: Final = "worker"
 _MARGIN_S: Final = 5.0
 """A process that does not stop ends itself by force; we wait a little longer than that."""
-_KINDS: Final[Mapping[str, type[ProcessSettings]]] = {COORDINATOR: CoordinatorSettings, "worker": WorkerSettings}
 _DECIDED: Final = {
     "data_dir": "each process has a folder of its own below --data-dir",
     "http_port": "the coordinator's is --http-port, and workers take free ones",
@@ -46,7 +48,7 @@ class CrewRequest:
     settings: Sequence[str] = field(default=(), repr=False)
     """Each NAME=VALUE, for all processes that have the setting, or `worker.NAME=VALUE` for one kind."""
     keep_back: int = 1
-    """Workers that no log search may have: the first ones."""
+    """Workers that nobody may reserve: the first ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,10 @@ class CrewPlan:
     workers: int
     coordinator: CoordinatorSettings
     worker: WorkerSettings
+    by_kind: Mapping[str, Sequence[str]] = field(repr=False)
+    """The settings that were asked for, of each kind of process."""
+    advice: Sequence[Advice] = ()
+    """What workers are told besides."""
     token_file: Path | None = None
     """Of the token that the crew has for itself, if nobody gave it one."""
 
@@ -65,16 +71,18 @@ class CrewPlan:
         return not given and all(map(is_loopback, hosts))
 
     @classmethod
-    def of(cls, request: CrewRequest) -> "CrewPlan":
-        by_kind = _by_kind(request.settings)
+    def of(cls, request: CrewRequest, configuration: Configuration, advice: Sequence[Advice] = ()) -> "CrewPlan":
+        by_kind = _by_kind(configuration, request.settings)
         folder = request.data_dir
         ports = {"http_port": request.http_port, "control_port": request.control_port}
-        coordinator = load_coordinator(
+        coordinator = configuration.load_coordinator(
             request.config,
             {**parse_settings(by_kind[COORDINATOR]), **ports, "data_dir": folder / COORDINATOR},
         )
-        worker = load_worker(request.config, {**parse_settings(by_kind["worker"]), "data_dir": folder / "worker-1"})
-        return cls(request, request.workers or max(2, cores()), coordinator, worker)
+        worker = configuration.load_worker(
+            request.config, {**parse_settings(by_kind[_WORKER]), "data_dir": folder / "worker-1"}
+        )
+        return cls(request, request.workers or max(2, cores()), coordinator, worker, by_kind, advice)
 
     @property
     def worker_names(self) -> list[str]:
@@ -94,7 +102,7 @@ class CrewPlan:
         return arguments
 
     def coordinator_settings(self) -> list[str]:
-        given = _by_kind(self.request.settings)[COORDINATOR]
+        given = self.by_kind[COORDINATOR]
         is_shared = "memory_bytes" not in self.coordinator.model_fields_set
         share = [f"memory_bytes={self._memory_bytes}"] if is_shared else []
         return [*given, *_readable_log(self.coordinator), *self._token(self.coordinator), *share]
@@ -106,8 +114,11 @@ class CrewPlan:
     def worker_settings(self, name: str, url: str) -> list[str]:
         """`url` is where the coordinator is asked."""
         number = self.worker_names.index(name)
-        own = {"worker_id": name, **self._shares(number), **self._recruiting(number, url)}
-        given = [*_by_kind(self.request.settings)["worker"], *_readable_log(self.worker), *self._token(self.worker)]
+        told = WorkerToBe(number, self.worker, url, self.request.keep_back)
+        own: dict[str, object] = {"worker_id": name, **self._shares(number)}
+        for advice in self.advice:
+            own.update(advice(told))
+        given = [*self.by_kind[_WORKER], *_readable_log(self.worker), *self._token(self.worker)]
         return [*given, *(f"{setting}={value}" for setting, value in own.items())]
 
     @property
@@ -132,15 +143,6 @@ class CrewPlan:
         }
         return {name: value for name, value in shares.items() if name not in self.worker.model_fields_set}
 
-    def _recruiting(self, number: int, url: str) -> dict[str, str]:
-        """Where a worker can be recruited, unless somebody has set it. One that was left alone need not be a new
-        process here: it registers again."""
-        already = self.worker.model_fields_set
-        if number < self.request.keep_back:
-            return {"recruiters": ""} if "recruiters" in already else {}
-        given = {"recruiters": url, "leave_when_abandoned": "false"}
-        return {name: value for name, value in given.items() if name not in already}
-
     def _token(self, settings: ProcessSettings) -> list[str]:
         """The crew's own, if it has one."""
         if self.token_file is None:
@@ -152,26 +154,40 @@ class CrewPlan:
         return [] if self.request.config is None else ["--config", str(self.request.config)]
 
 
-def _by_kind(texts: Sequence[str]) -> dict[str, list[str]]:
+def _by_kind(configuration: Configuration, texts: Sequence[str]) -> Mapping[str, Sequence[str]]:
     """The settings of each kind of process."""
-    found: dict[str, list[str]] = {kind: [] for kind in _KINDS}
+    kinds: Mapping[str, type[ProcessSettings]] = {
+        COORDINATOR: configuration.coordinator,
+        _WORKER: configuration.worker,
+    }
+    found: dict[str, list[str]] = {kind: [] for kind in kinds}
     problems: list[Problem] = []
     for text in texts:
         parse_settings([text])
         kind, dot, rest = text.strip().partition(".")
-        named = dot and kind in _KINDS
-        name = (rest if named else text).partition("=")[0].strip().replace("-", "_").partition(".")[0]
-        kinds = [kind] if named else [kind for kind, model in _KINDS.items() if name in model.model_fields]
+        named = dot and kind in kinds
+        name = (rest if named else text).partition("=")[0].strip().replace("-", "_")
+        asked = {kind: kinds[kind]} if named else kinds
+        having = [kind for kind, model in asked.items() if find_field(model, tuple(name.split("."))) is not None]
         if name in _DECIDED:
             problems.append(Problem(name, f"is not for --set here: {_DECIDED[name]}"))
-        elif not kinds or (named and name not in _KINDS[kind].model_fields):
-            known = [field for model in _KINDS.values() for field in model.model_fields]
-            problems.append(Problem(name, f"is no setting (--set {text.partition('=')[0]}=…){hint(name, known)}"))
-        for kind in kinds:
+        elif not having:
+            why = _why_not(asked, name, f"(--set {text.partition('=')[0]}=…)")
+            problems.append(Problem(name, why))
+        for kind in having:
             found[kind].append(rest if named else text)
     if problems:
         raise InvalidSettingsError("crew", problems)
     return found
+
+
+def _why_not(kinds: Mapping[str, type[ProcessSettings]], name: str, origin: str) -> str:
+    """Why no process has a setting, as the rest of a sentence."""
+    former = [(kind, *names[name]) for kind, model in kinds.items() if name in (names := former_names(model))]
+    if former:
+        return f"is called {' and '.join(map('.'.join, former))} now {origin}"
+    known = [setting for model in kinds.values() for setting in setting_names(model)]
+    return f"is no setting {origin}{hint(name, known)}"
 
 
 def _readable_log(settings: ProcessSettings) -> list[str]:

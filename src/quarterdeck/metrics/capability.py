@@ -10,11 +10,14 @@ _SIGNATURES: Final = "quarterdeck.metrics.commands.signatures"
 
 METRICS: Final = Capability(
     name="metrics",
+    coordinator_settings=Named("quarterdeck.metrics.settings:MetricsSettings"),
+    worker_settings=Named("quarterdeck.metrics.settings:LeafSettings"),
     schema=Named("quarterdeck.metrics.tables:METRICS_SCHEMA"),
     metrics=Named("quarterdeck.metrics.metering:METRICS_OF_METRICS"),
     on_coordinator=Named("quarterdeck.metrics.on_coordinator:MetricsOnCoordinator"),
     on_worker=Named("quarterdeck.metrics.on_worker:MetricsOnWorker"),
     kinds=(WorkKind("leaf"),),
+    to_try=("quarterdeck sample-data", "quarterdeck import METRICS.om", "quarterdeck metrics"),
     commands=(
         Command("import", "Import metrics into the lake.", Named(f"{_SIGNATURES}:import_metrics")),
         Command(

@@ -293,7 +293,7 @@ class _CountingSource:
             raise LimitExceeded(
                 f"query processing would load too many samples into memory in query execution: more than "
                 f"{self.limits.max_samples:,}",
-                "ask for fewer series or a shorter range, or raise query_max_samples",
+                "ask for fewer series or a shorter range, or raise metrics.query_max_samples",
             )
         if self.limits is not None and self.series > self.limits.max_series:
             raise _too_many_series(self.limits.max_series)
@@ -343,5 +343,6 @@ def _ref(segment: SegmentRef) -> ObjectRef:
 
 def _too_many_series(limit: int) -> LimitExceeded:
     return LimitExceeded(
-        f"it touches more than {limit:,} series", "use narrower matchers or a shorter range, or raise query_max_series"
+        f"it touches more than {limit:,} series",
+        "use narrower matchers or a shorter range, or raise metrics.query_max_series",
     )

@@ -21,6 +21,7 @@ from quarterdeck.metrics.range_routes import range_router
 from quarterdeck.metrics.routes import PREFIX, metrics_router
 from quarterdeck.metrics.series_service import SeriesService
 from quarterdeck.metrics.service import MetricsService, QueryOptions
+from quarterdeck.metrics.settings import MetricsSettings
 from quarterdeck.metrics.status_routes import prometheus_status_router
 from quarterdeck.metrics.stream_routes import stream_router
 from quarterdeck.metrics.tag_routes import tag_router
@@ -37,7 +38,7 @@ class MetricsOnCoordinator(CoordinatorPart):
     reading_prefixes = (f"{PREFIX}/",)
 
     def __init__(self, host: CoordinatorHost) -> None:
-        settings = self._settings = host.settings
+        settings = self._settings = host.settings.section(MetricsSettings)
         self._host = host
         self._orphans = OrphanCollector(
             host.database,
@@ -54,7 +55,7 @@ class MetricsOnCoordinator(CoordinatorPart):
             host.ids,
             host.clock,
             host.timelines,
-            _query_options(settings),
+            _query_options(host.settings, settings),
             host.memory,
             host.log,
         )
@@ -70,7 +71,7 @@ class MetricsOnCoordinator(CoordinatorPart):
     def routers(self) -> Sequence[APIRouter]:
         host, queries, settings = self._host, self._queries, self._settings
         series = SeriesService(queries, host.driver, host.ids)
-        lake = LakeSettings(settings.database_url, settings.lake_url, host.s3, settings.orphan_grace_s)
+        lake = LakeSettings(host.settings.database_url, settings.lake_url, host.s3, settings.orphan_grace_s)
         return (
             lake_router(lake, host.objects),
             metrics_router(queries, series),
@@ -78,7 +79,7 @@ class MetricsOnCoordinator(CoordinatorPart):
             tag_router(queries, series),
             range_router(queries),
             text_router(queries),
-            prometheus_status_router(queries.options, host.missing, settings.memory_bytes),
+            prometheus_status_router(queries.options, host.missing, host.settings.memory_bytes),
         )
 
     async def open(self, stack: AsyncExitStack) -> None:
@@ -119,15 +120,15 @@ class MetricsOnCoordinator(CoordinatorPart):
         )
 
 
-def _query_options(settings: CoordinatorSettings) -> QueryOptions:
+def _query_options(coordinator: CoordinatorSettings, settings: MetricsSettings) -> QueryOptions:
     return QueryOptions(
         timeout_s=settings.query_timeout_s,
         at_once=settings.queries_at_once,
-        wait_limit_s=settings.wait_limit_s,
+        wait_limit_s=coordinator.wait_limit_s,
         lookback_ms=round(settings.query_lookback_s * 1000),
         limits=Limits(memory_bytes=settings.query_memory_bytes, max_points=MAX_STEPS + 1),
         max_samples=settings.query_max_samples,
         max_series=settings.query_max_series,
         work_rows=settings.query_work_rows,
-        result_bytes=max(1, settings.spool_limit_bytes // _SPOOL_SHARE),
+        result_bytes=max(1, coordinator.spool_limit_bytes // _SPOOL_SHARE),
     )

@@ -8,11 +8,12 @@ from quarterdeck.crew.executors import KindExecutor
 from quarterdeck.metrics.executor import LeafExecutor
 from quarterdeck.metrics.metering import LeafFigures, worker_readings
 from quarterdeck.metrics.model import LEAF
+from quarterdeck.metrics.settings import LeafSettings
 
 
 class MetricsOnWorker(WorkerPart):
     def __init__(self, host: WorkerHost) -> None:
-        settings = host.settings
+        settings = host.settings.section(LeafSettings)
         self._memory = host.memory
         self._leaves = LeafExecutor(
             host.storage.cache,

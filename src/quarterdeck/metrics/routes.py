@@ -366,7 +366,7 @@ class QueryTimedOutError(QuarterdeckError):
             ErrorCode.DEADLINE_EXCEEDED,
             "query timed out in expression evaluation",
             f"it had {limit_s:g} s and was not finished",
-            "allow more time (timeout, query_timeout_s), or ask for less",
+            "allow more time (timeout, metrics.query_timeout_s), or ask for less",
         )
         self.args = (limit_s,)
 

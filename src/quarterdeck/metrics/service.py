@@ -64,6 +64,7 @@ _SHORT_TEXT: Final = 2_000
 _FEW_SEGMENTS: Final = 16
 """What is done for each of so many segments is done on the event loop; a label index takes up to 2 ms to be decoded and
 searched by a regular expression."""
+_AT_ONCE: Final = "metrics.queries_at_once"
 _EMPTY: Final = MemorySource(SeriesBlock.empty())
 
 
@@ -116,8 +117,8 @@ class MetricsService:
         self.log: Final = log or QueryLog(clock)
         self.budget: Final = budget or MemoryBudget()
         self.catalog: Final = catalog
-        self.admission: Final = Admission(options.at_once, clock)
-        self.light_admission: Final = Admission(options.at_once, clock)
+        self.admission: Final = Admission(options.at_once, clock, what="query", setting=_AT_ONCE)
+        self.light_admission: Final = Admission(options.at_once, clock, what="query", setting=_AT_ONCE)
         """The places of light queries, for when the others are taken."""
         self._driver = driver
         self._ids = ids

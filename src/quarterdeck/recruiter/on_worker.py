@@ -17,6 +17,7 @@ from quarterdeck.recruiter.client import HttpRegistry
 from quarterdeck.recruiter.machine.reservation import ReservationMachine
 from quarterdeck.recruiter.machine.reservation_config import ReservationConfig
 from quarterdeck.recruiter.model import Offer
+from quarterdeck.recruiter.settings import ReservationSettings
 from quarterdeck.recruiter.worker_metering import ReservationFigures, worker_readings
 
 _JITTER: Final = 0.1
@@ -34,14 +35,15 @@ class ReservationsOnWorker(WorkerPart):
     async def open(self, stack: AsyncExitStack) -> Sequence["asyncio.Task[None]"]:
         """The agent lives until it was drained."""
         host, settings = self._host, self._host.settings
+        own = settings.section(ReservationSettings)
         registry = HttpRegistry(authorize=host.guard.authorize, ssl=host.guard.client_context)
         stack.push_async_callback(registry.close)
         config = _config(settings, addr_of(host.url()))
         self._agent = ReservationAgent(
             ReservationMachine(config),
-            Offer(config.addr, settings.node, frozenset(settings.recruit_labels), settings.slots),
+            Offer(config.addr, settings.node, frozenset(own.labels), settings.slots),
             registry,
-            poll_s=settings.recruit_poll_s,
+            poll_s=own.poll_s,
             clock=host.clock,
             chance=random.random,
             set_accepting=host.set_accepting,
@@ -87,20 +89,22 @@ class ReservationsOnWorker(WorkerPart):
 
 def reservations_on_worker(host: WorkerHost) -> ReservationsOnWorker | None:
     """None where no recruiter is named: the worker is never recruited."""
-    if not host.settings.recruiters:
+    urls = host.settings.section(ReservationSettings).urls
+    if not urls:
         return None
-    host.guard.check_dialling_urls(host.settings.recruiters)
+    host.guard.check_dialling_urls(urls)
     return ReservationsOnWorker(host)
 
 
 def _config(settings: WorkerSettings, addr: str) -> ReservationConfig:
+    own = settings.section(ReservationSettings)
     return ReservationConfig(
         addr,
-        settings.recruiters,
-        Backoff(settings.recruit_retry_first_s, settings.recruit_retry_max_s, factor=1.5, jitter=_JITTER),
-        idle_s=settings.reserved_idle_s,
-        progress_s=settings.reserved_progress_s,
-        leave_when_abandoned=settings.leave_when_abandoned,
+        own.urls,
+        Backoff(own.retry_first_s, own.retry_max_s, factor=1.5, jitter=_JITTER),
+        idle_s=own.reserved_idle_s,
+        progress_s=own.reserved_progress_s,
+        leave_when_abandoned=own.leave_when_abandoned,
         drain_max_s=settings.drain_max_s,
     )
 

@@ -9,10 +9,12 @@ from quarterdeck.core.workcoord.kinds import WorkKind
 _KIND: Final = WorkKind("scan")
 SCAN: Final = Capability(
     name="scan",
+    coordinator_settings=Named("quarterdeck.scan.settings:ScanSettings"),
     on_coordinator=Named("quarterdeck.scan.on_coordinator:ScansOnCoordinator"),
     on_worker=Named("quarterdeck.scan.on_worker:ScansOnWorker"),
     kinds=(_KIND,),
     old_kinds={"search": _KIND},
+    to_try=("quarterdeck scan 'select count(*) as n from files' FOLDER",),
     commands=(
         Command(
             "demo",

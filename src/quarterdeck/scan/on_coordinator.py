@@ -13,6 +13,7 @@ from quarterdeck.engines.contained_merge import ContainedMerger
 from quarterdeck.scan.merging import MergeLimits, PartMerging
 from quarterdeck.scan.routes import scan_router
 from quarterdeck.scan.service import ScanService
+from quarterdeck.scan.settings import ScanSettings
 from quarterdeck.web.front import Ask, curl
 
 _SPOOL_SHARE: Final = 8
@@ -22,27 +23,26 @@ _SQL: Final = "select count(*) n from files"
 
 class ScansOnCoordinator(CoordinatorPart):
     def __init__(self, host: CoordinatorHost) -> None:
-        settings = host.settings
-        spool_bytes = max(1, settings.spool_limit_bytes // _SPOOL_SHARE)
+        settings = host.settings.section(ScanSettings)
+        spool_bytes = max(1, host.settings.spool_limit_bytes // _SPOOL_SHARE)
         self._roots = host.roots
         self._merger = ContainedMerger(
-            at_once=settings.scan_merges_at_once,
-            memory_limit_bytes=settings.scan_merge_memory_bytes,
-            spill_bytes=settings.scan_merge_disk_bytes,
+            at_once=settings.merges_at_once,
+            memory_limit_bytes=settings.merge_memory_bytes,
+            spill_bytes=settings.merge_disk_bytes,
+            limits_named="scan.merge_memory_bytes and scan.merge_disk_bytes",
         )
         self._service = ScanService(
             host.driver,
             host.objects,
             host.ids,
             self._merger,
-            PartMerging(
-                self._merger, host.folder.folder("merge"), MergeLimits(settings.scan_merges_at_once, spool_bytes)
-            ),
+            PartMerging(self._merger, host.folder.folder("merge"), MergeLimits(settings.merges_at_once, spool_bytes)),
             clock=host.clock,
-            window=Window(settings.window_works, spool_bytes),
-            wait_limit_s=settings.wait_limit_s,
+            window=Window(host.settings.window_works, spool_bytes),
+            wait_limit_s=host.settings.wait_limit_s,
             at_once=settings.scans_at_once,
-            timeout_s=settings.scan_timeout_s,
+            timeout_s=settings.timeout_s,
             log=host.log,
         )
 

@@ -87,7 +87,7 @@ class ScanBody(BoundedBody):
         gt=0,
         le=_MAX_TIMEOUT_S,
         description="After so many seconds, including the wait in line, the query is canceled. The coordinator's "
-        "`scan_timeout_s` is the default, and the most there is.",
+        "`scan.timeout_s` is the default, and the most there is.",
     )
     format: Annotated[str, Field(max_length=100)] | None = Field(
         None, description="`arrow`, `ndjson` or `csv`; without it the Accept header decides."
@@ -180,7 +180,7 @@ class ScanResponse(Response):
                 ErrorCode.DEADLINE_EXCEEDED,
                 f"{'the scan' if plan is None else f'query {plan.query_id}'} was canceled",
                 f"it had {allowed_s:g} s and was not finished",
-                "ask for less, or allow more time" + (" with scan_timeout_s" if is_ours else ""),
+                "ask for less, or allow more time" + (" with scan.timeout_s" if is_ours else ""),
             ) from None
 
     async def _stream(self, plan: ScanPlan, send: Send) -> None:

@@ -90,7 +90,7 @@ class ScanService:
         it. `log` remembers the queries of the process."""
         self.log: Final = log or QueryLog(clock)
         self.admission: Final = Admission(
-            at_once, clock, what="scan", setting="scans_at_once", waiting_at_most=_WAITING_FOR_EACH * at_once
+            at_once, clock, what="scan", setting="scan.scans_at_once", waiting_at_most=_WAITING_FOR_EACH * at_once
         )
         self.merging: Final = merging
         self._divider = Divider(planner)

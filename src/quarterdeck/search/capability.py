@@ -2,14 +2,17 @@
 
 from typing import Final
 
-from quarterdeck.capability import Capability, Command, Shelf, World
+from quarterdeck.capability import Capability, Command, OwnProcess, Shelf, World
 from quarterdeck.core.named import Named
 
 SEARCH: Final = Capability(
     name="search",
+    coordinator_settings=Named("quarterdeck.search.settings:SearchSettings"),
+    processes=(OwnProcess("recruiter", Named("quarterdeck.search.settings:RECRUITER_SETTINGS")),),
     metrics=Named("quarterdeck.search.metering:METRICS_OF_SEARCH"),
     on_coordinator=Named("quarterdeck.search.on_coordinator:SearchOnCoordinator"),
     on_worker=Named("quarterdeck.search.on_worker:search_on_worker"),
+    to_try=("quarterdeck search 'error | count() by host' LOGS",),
     commands=(
         Command("search", "Search logs on the crew, or alone.", Named("quarterdeck.search.commands.signatures:search")),
         Command(

@@ -11,14 +11,16 @@ from quarterdeck.search.asks import ASKS
 from quarterdeck.search.metering import SearchMetrics
 from quarterdeck.search.root.assembly import SearchRoot
 from quarterdeck.search.root.routes import search_router
+from quarterdeck.search.settings import SearchSettings
 from quarterdeck.web.front import Ask
 
 
 class SearchOnCoordinator(CoordinatorPart):
     def __init__(self, host: CoordinatorHost) -> None:
-        self._roots, self._guard, self._recruiters = host.roots, host.guard, host.settings.recruiters
+        settings = host.settings.section(SearchSettings)
+        self._roots, self._guard, self._recruiters = host.roots, host.guard, settings.recruiters
         self._root = SearchRoot(
-            host.settings,
+            settings,
             host.folder.folder("search"),
             host.objects,
             host.clock,

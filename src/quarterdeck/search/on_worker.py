@@ -10,6 +10,7 @@ from fastapi import APIRouter
 from quarterdeck.capability.worker import WorkerHost, WorkerPart
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.recruiter.agent import ReservationAgent
+from quarterdeck.recruiter.settings import ReservationSettings
 from quarterdeck.search.engine.contained_search import ContainedSearcher
 from quarterdeck.search.engine.gathering import Gathering
 from quarterdeck.search.executor import ChunkExecutor
@@ -64,4 +65,4 @@ class SearchOnWorker(WorkerPart):
 
 def search_on_worker(host: WorkerHost) -> SearchOnWorker | None:
     """None where the worker is never reserved, and so has nobody to search for."""
-    return SearchOnWorker(host) if host.settings.recruiters else None
+    return SearchOnWorker(host) if host.settings.section(ReservationSettings).urls else None

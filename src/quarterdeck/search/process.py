@@ -10,7 +10,6 @@ from contextlib import AsyncExitStack
 from typing import Final
 
 from quarterdeck import __version__
-from quarterdeck.config import RecruiterSettings
 from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds
 from quarterdeck.crew.process.doors import Doors
 from quarterdeck.crew.process.guard import Guard
@@ -27,6 +26,7 @@ from quarterdeck.search.asks import ASKS
 from quarterdeck.search.metering import SearchMetrics
 from quarterdeck.search.root.assembly import SearchRoot
 from quarterdeck.search.root.routes import search_router
+from quarterdeck.search.settings import RecruiterSettings, SearchSettings
 from quarterdeck.stores.data_folder import DataFolder
 from quarterdeck.stores.objects import ObjectStores, S3Options
 from quarterdeck.stores.source_roots import SourceRoots
@@ -63,7 +63,7 @@ class Recruiter:
         self._log = QueryLog(clock)
         self._recruiter = RecruiterService(clock, ids, RecruiterMeter(self._metrics.wait))
         self._search = SearchRoot(
-            settings,
+            settings.section(SearchSettings),
             folder.folder("search"),
             self._objects,
             clock,
@@ -80,7 +80,7 @@ class Recruiter:
         """Lives until it is told to stop; the exit code."""
         settings = self._settings
         self._guard.check("the HTTP server", settings.http_host)
-        self._guard.check_dialling_urls(settings.recruiters)
+        self._guard.check_dialling_urls(settings.section(SearchSettings).recruiters)
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._search.close)
             self._metrics.read_figures_from(self._figures)

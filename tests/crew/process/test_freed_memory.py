@@ -52,9 +52,9 @@ def test_what_somebody_set_by_hand_stays(monkeypatch: pytest.MonkeyPatch) -> Non
 
 _POOL = """
 from quarterdeck.crew.process.launching import begin
-from quarterdeck.config import load_coordinator
+from quarterdeck.config import CoordinatorSettings
 
-begin(load_coordinator(None, {}), "coordinator")
+begin(CoordinatorSettings(), "coordinator")
 import pyarrow
 print(pyarrow.default_memory_pool().backend_name)
 """

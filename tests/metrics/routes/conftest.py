@@ -31,7 +31,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         lake.add("secrets", samples.secrets(), "acme")
         lost, _ = lake.add("torn", samples.torn())
         lost.unlink()
-        worker = crew.worker("w1", join=[coordinator.control], leaf_threads=1, kinds="leaf")
+        worker = crew.worker("w1", join=[coordinator.control], metrics__leaf_threads=1, kinds="leaf")
         coordinator.wait_for(worker)
         yield Stage(coordinator, worker, lost)
 

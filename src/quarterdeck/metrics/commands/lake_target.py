@@ -11,10 +11,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from quarterdeck.config import CoordinatorSettings, InvalidSettingsError, load_coordinator
+from quarterdeck.capability import Capability
+from quarterdeck.capability.settings import configuration
+from quarterdeck.config import CoordinatorSettings, InvalidSettingsError
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.local_crew.crew_plan import COORDINATOR
 from quarterdeck.metrics.lake_routes import LAKE_PATH, endpoint_of
+from quarterdeck.metrics.settings import MetricsSettings
 from quarterdeck.stores.database.opening import place_of
 from quarterdeck.stores.file_marks import FileMark, mark_of
 from quarterdeck.stores.locations import parse_location
@@ -31,6 +34,8 @@ _SEGMENTS_FOLDER: Final = "segments"
 class TargetOrder:
     """What somebody said about where it is to go."""
 
+    capabilities: Sequence[Capability]
+    """Whose settings there are."""
     access: Access
     data_dir: Path | None = None
     config: Path | None = None
@@ -74,15 +79,17 @@ def find_target(order: TargetOrder) -> LakeTarget:
     written is said on stderr."""
     place = {} if order.data_dir is None else {"data_dir": order.data_dir / COORDINATOR}
     try:
-        settings = load_coordinator(order.config, {**parse_settings(order.settings), **place})
+        loader = configuration(order.capabilities)
+        settings = loader.load_coordinator(order.config, {**parse_settings(order.settings), **place})
     except InvalidSettingsError as error:
         raise InvalidSettingsError(COORDINATOR, error.problems, "the lake was not opened") from None
+    lake = settings.section(MetricsSettings)
     own = LakeTarget(
         settings.database_url,
-        parse_location(settings.lake_url).url,
+        parse_location(lake.lake_url).url,
         S3Options(**settings.s3.options()),
         settings.store_timeout_s,
-        settings.orphan_grace_s,
+        lake.orphan_grace_s,
         None,
     )
     if order.offline or order.data_dir is not None:
@@ -155,7 +162,7 @@ def _read(client: Client, document: Any) -> _CrewLake:
         return _CrewLake(
             str(document["machine"]),
             part("database_url", "the catalog", document["catalog"]),
-            part("lake_url", "the segments", document["segments"]),
+            part("metrics.lake_url", "the segments", document["segments"]),
             None if s3.get("endpoint") is None else str(s3["endpoint"]),
             None if s3.get("region") is None else str(s3["region"]),
             float(document["orphan_grace_s"]),
@@ -168,11 +175,10 @@ def _of_crew(client: Client, crew: _CrewLake, settings: CoordinatorSettings, own
     for part in (crew.catalog, crew.segments):
         if part.mark is not None and not part.mark.is_here:
             raise _elsewhere(client, crew)
-    given = settings.model_fields_set
     same_catalog = crew.catalog.is_at(place_of(own.database_url).shown)
-    if "database_url" in given and not same_catalog:
+    if "database_url" in settings.model_fields_set and not same_catalog:
         raise _differs(client, crew.catalog, place_of(own.database_url).shown)
-    if "lake_url" in given and not crew.segments.is_at(own.lake_url):
+    if "lake_url" in settings.section(MetricsSettings).model_fields_set and not crew.segments.is_at(own.lake_url):
         raise _differs(client, crew.segments, own.lake_url)
     if crew.catalog.mark is None and not same_catalog:
         raise _needs_database(client, crew.catalog)
@@ -205,7 +211,8 @@ def _is_clear(endpoint: str | None) -> bool:
 def _insist_on_place(settings: CoordinatorSettings, why: str) -> None:
     """Somebody named the place, or a crew has used the one that is taken by default."""
     given = settings.model_fields_set
-    if "data_dir" in given or {"database_url", "lake_url"} <= given:
+    is_named = "database_url" in given and "lake_url" in settings.section(MetricsSettings).model_fields_set
+    if "data_dir" in given or is_named:
         return
     folder = DEFAULT_DATA_DIR.absolute()
     if (folder / COORDINATOR).is_dir() or (folder / "lake" / _CATALOG_FILE).is_file():
@@ -238,7 +245,7 @@ def _elsewhere(client: Client, crew: _CrewLake) -> QuarterdeckError:
         ErrorCode.UNAVAILABLE,
         "the lake was not opened",
         f"the crew at {client.url} has {places} on the disk of {crew.machine}, which is not seen from here",
-        "run the command there, or give the crew a lake that both can reach: lake_url and database_url",
+        "run the command there, or give the crew a lake that both can reach: metrics.lake_url and database_url",
     )
 
 

@@ -10,6 +10,7 @@ from quarterdeck.terminal.telling import exit_code_of
 
 
 def import_metrics(
+    ctx: typer.Context,
     files: Annotated[
         list[str] | None,
         typer.Argument(
@@ -126,12 +127,13 @@ def import_metrics(
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     access = Access(url, token_file, authority, insecure)
-    target = TargetOrder(access, data_dir, config, settings or (), offline)
+    target = TargetOrder(ctx.obj, access, data_dir, config, settings or (), offline)
     order = ImportOrder(files or (), format, mapping, tenant, shards, again, target, at, created_timestamps)
     raise typer.Exit(exit_code_of(lambda: show(order) if listed else run(order)))
 
 
 def sample_data(
+    ctx: typer.Context,
     folder: Annotated[
         Path, typer.Option("--dir", help="Where logs and tables are written; a new folder.", file_okay=False)
     ] = Path("quarterdeck-sample"),
@@ -169,7 +171,9 @@ def sample_data(
     from quarterdeck.terminal.client import Access  # noqa: PLC0415 - loaded when it is needed
 
     opt.check_tenant(tenant)
-    target = TargetOrder(Access(url, token_file, authority, insecure), data_dir, config, settings or (), offline)
+    target = TargetOrder(
+        ctx.obj, Access(url, token_file, authority, insecure), data_dir, config, settings or (), offline
+    )
     order = SampleOrder(target, folder, tenant, hours, seed)
     raise typer.Exit(exit_code_of(lambda: run(order)))
 

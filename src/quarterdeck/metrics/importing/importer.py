@@ -210,8 +210,9 @@ class _Import:
         if limit_s and taken_s > limit_s:
             raise SourceError(
                 f"{self._source.shown} was not imported",
-                f"it took longer than half of orphan_grace_s, {limit_s:g} s; what it has written may be removed soon",
-                "raise orphan_grace_s, here and for the coordinators, or import it in parts",
+                f"it took longer than half of metrics.orphan_grace_s, {limit_s:g} s; what it has written "
+                "may be removed soon",
+                "raise metrics.orphan_grace_s, here and for the coordinators, or import it in parts",
             )
 
     async def _write(self, reader: SampleReader) -> None:

@@ -1,19 +1,23 @@
 """`quarterdeck recruiter`: settings in, a process out; it does not return."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from quarterdeck.config import load_recruiter
+from quarterdeck.capability import Capability
+from quarterdeck.capability.settings import configuration
 from quarterdeck.crew.process.launching import begin, guard_of, live
+from quarterdeck.search.settings import RECRUITER_SETTINGS
 
 if TYPE_CHECKING:
     from quarterdeck.search.process import Recruiter
     from quarterdeck.stores.data_folder import DataFolder
 
 
-def run(config: Path | None, flags: Mapping[str, object], lifeline: int | None) -> NoReturn:
-    settings = load_recruiter(config, flags)
+def run(
+    capabilities: Sequence[Capability], config: Path | None, flags: Mapping[str, object], lifeline: int | None
+) -> NoReturn:
+    settings = configuration(capabilities).load(RECRUITER_SETTINGS, config, flags)
     begin(settings)
 
     def make(folder: "DataFolder") -> "Recruiter":

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from quarterdeck.capability import Capability
 from quarterdeck.core.errors import ERROR_TABLE, ErrorCode, QuarterdeckError
 from quarterdeck.search.commands.search_events import Done, Event, EventSource, Progress, Rows
 from quarterdeck.terminal.client import Access, Client
@@ -63,8 +64,8 @@ class SearchRequest:
         return resolve_bounds(self.start, self.end, self.last, now_s())
 
 
-def run(access: Access, request: SearchRequest) -> int:
-    with _begun(access, request) as search:
+def run(access: Access, request: SearchRequest, capabilities: Sequence[Capability]) -> int:
+    with _begun(access, request, capabilities) as search:
         from rich.console import Console  # noqa: PLC0415 - the request comes first
 
         from quarterdeck.search.commands.search_progress import SearchProgress  # noqa: PLC0415
@@ -91,14 +92,16 @@ def run(access: Access, request: SearchRequest) -> int:
     return conclude(console, done)
 
 
-def _begun(access: Access, request: SearchRequest) -> AbstractContextManager[EventSource]:
+def _begun(
+    access: Access, request: SearchRequest, capabilities: Sequence[Capability]
+) -> AbstractContextManager[EventSource]:
     if request.local:
         from quarterdeck.search.commands.search_local import LocalSearch  # noqa: PLC0415 - it loads the engine
         from quarterdeck.search.engine.line_code import SCAN_LINES  # noqa: PLC0415
 
         if not SCAN_LINES.is_ready:
             sys.stderr.write("The code that reads lines is compiled for this machine, once: some ten seconds.\n")
-        return LocalSearch(request.document(), timeout_s=request.timeout_s)
+        return LocalSearch(request.document(), capabilities, timeout_s=request.timeout_s)
     from quarterdeck.search.commands.search_stream import SearchStream  # noqa: PLC0415 - not for what is local
 
     return SearchStream(Client(access), request.document(), timeout_s=request.timeout_s)

@@ -4,10 +4,11 @@ The engine is loaded when the events are asked for: by then somebody sees that s
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Self
 
+from quarterdeck.capability import Capability
 from quarterdeck.core.errors import QuarterdeckError
 from quarterdeck.search.commands.search_events import Done, Event, Problem, Rows, Status, read_progress
 
@@ -18,8 +19,11 @@ if TYPE_CHECKING:
 
 
 class LocalSearch:
-    def __init__(self, document: Mapping[str, Any], *, timeout_s: float | None) -> None:
-        """`document` is what a coordinator would be sent."""
+    def __init__(
+        self, document: Mapping[str, Any], capabilities: Sequence[Capability], *, timeout_s: float | None
+    ) -> None:
+        """`document` is what a coordinator would be sent. `capabilities` have the settings of a coordinator."""
+        self._capabilities = capabilities
         self._document = document
         self._timeout_s = timeout_s
 
@@ -67,11 +71,12 @@ class LocalSearch:
         """As a coordinator of this machine would be set up for it."""
         if not any(source.startswith("s3://") for source in self._document["sources"]):
             return None
-        from quarterdeck.config import InvalidSettingsError, load_coordinator  # noqa: PLC0415 - see above
+        from quarterdeck.capability.settings import configuration  # noqa: PLC0415 - see above
+        from quarterdeck.config import InvalidSettingsError  # noqa: PLC0415
         from quarterdeck.stores.objects import S3Options  # noqa: PLC0415
 
         try:
-            return S3Options(**load_coordinator(None, {}).s3.options())
+            return S3Options(**configuration(self._capabilities).load_coordinator(None, {}).s3.options())
         except InvalidSettingsError as error:
             raise InvalidSettingsError("coordinator", error.problems, "the bucket was not asked") from None
 

@@ -11,6 +11,7 @@ from quarterdeck.terminal.telling import exit_code_of
 
 
 def search(
+    ctx: typer.Context,
     query: Annotated[str, typer.Argument(help="What to find, and what to make of it; in quotes. '*' is every record.")],
     sources: Annotated[
         list[str],
@@ -99,10 +100,11 @@ def search(
         local=local,
     )
     access = Access(url, token_file, authority, insecure)
-    raise typer.Exit(exit_code_of(lambda: run(access, request)))
+    raise typer.Exit(exit_code_of(lambda: run(access, request, ctx.obj)))
 
 
 def recruiter(
+    ctx: typer.Context,
     config: opt.ConfigFile = None,
     data_dir: opt.DataDir = None,
     http_host: Annotated[
@@ -137,4 +139,4 @@ def recruiter(
         insecure=insecure,
         log_level=log_level,
     )
-    raise typer.Exit(exit_code_of(lambda: run_recruiter(config, flags, lifeline)))
+    raise typer.Exit(exit_code_of(lambda: run_recruiter(ctx.obj, config, flags, lifeline)))

@@ -8,7 +8,6 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from quarterdeck.config.search import SearchSettings
 from quarterdeck.crew.ports import Clock
 from quarterdeck.crew.process.clocks import wall_us
 from quarterdeck.crew.query_log import QueryLog
@@ -24,6 +23,7 @@ from quarterdeck.search.root.driver import Ports
 from quarterdeck.search.root.recruiting import OneAfterTheOther
 from quarterdeck.search.root.sampling import FieldSampling
 from quarterdeck.search.root.service import QueryIds, SearchOptions, SearchService
+from quarterdeck.search.settings import SearchSettings
 from quarterdeck.search.stored_rows import RowLimits
 from quarterdeck.stores.objects import ObjectStores
 from quarterdeck.telemetry.logs import get_logger
@@ -54,16 +54,16 @@ class SearchRoot:
         self._engine = Engine(
             objects,
             folder,
-            at_once=settings.search_alone_at_once,
-            memory_bytes=settings.search_alone_memory_bytes,
-            disk_bytes=settings.search_spool_bytes,
+            at_once=settings.alone_at_once,
+            memory_bytes=settings.alone_memory_bytes,
+            disk_bytes=settings.spool_bytes,
         )
         shutil.rmtree(self._spool, ignore_errors=True)  # of a process that was killed
         self._spool.mkdir(parents=True)
         self._recruiting = HttpRecruiting(
             settings.recruiters, Random(), authorize=authorize, ssl=ssl, on_trouble=_tell_trouble
         )
-        rows = RowLimits(self._spool, disk_bytes=settings.search_spool_bytes)
+        rows = RowLimits(self._spool, disk_bytes=settings.spool_bytes)
         self._workers = HttpSearchWorkers(authorize=authorize, ssl=ssl, rows=rows)
         recruiting = OneAfterTheOther([*([] if own is None else [own]), self._recruiting])
         self.service: Final = SearchService(
@@ -74,11 +74,11 @@ class SearchRoot:
             ids,
             wall_us,
             SearchOptions(
-                timeout_s=settings.search_timeout_s,
+                timeout_s=settings.timeout_s,
                 at_once=settings.searches_at_once,
-                alone_at_once=settings.search_alone_at_once,
-                running_bytes=settings.search_in_flight_bytes,
-                held_bytes=settings.search_memory_bytes,
+                alone_at_once=settings.alone_at_once,
+                running_bytes=settings.in_flight_bytes,
+                held_bytes=settings.memory_bytes,
             ),
             metrics,
             log,
@@ -93,9 +93,7 @@ class SearchRoot:
 
     def _gathering(self, spec: SearchSpec) -> Gathering:
         settings = self._settings
-        return Gathering(
-            spec, self._spool, memory_bytes=settings.search_memory_bytes, disk_bytes=settings.search_spool_bytes
-        )
+        return Gathering(spec, self._spool, memory_bytes=settings.memory_bytes, disk_bytes=settings.spool_bytes)
 
 
 def _tell_trouble(why: str) -> None:

@@ -263,6 +263,6 @@ class SearchService:
             raise QuarterdeckError(
                 ErrorCode.RESOURCE_EXHAUSTED,
                 "the search was not begun",
-                f"{self.history.running} others run, as many as searches_at_once allows",
+                f"{self.history.running} others run, as many as search.searches_at_once allows",
                 "ask again later, or let more run at once",
             )
