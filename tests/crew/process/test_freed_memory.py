@@ -54,7 +54,7 @@ _POOL = """
 from quarterdeck.crew.process.launching import begin
 from quarterdeck.config import CoordinatorSettings
 
-begin(CoordinatorSettings(), "coordinator")
+begin(CoordinatorSettings())
 import pyarrow
 print(pyarrow.default_memory_pool().backend_name)
 """
