@@ -98,7 +98,7 @@ def test_workers_whose_root_dies_before_it_asks_are_found_by_their_idle_timer(cr
 
 
 def test_a_worker_by_itself_ends_when_it_is_abandoned(crew: Crew, recruiter: Recruiter) -> None:
-    [worker] = hire(crew, recruiter.http, number=1, leave_when_abandoned="true")
+    [worker] = hire(crew, recruiter.http, number=1, recruiter__leave_when_abandoned="true")
     recruiter.wait_free(1)
     recruiter.door.post("/recruiter/recruit", {"N": 1})
     assert worker.wait_end(within_s=IDLE_S + 15) == 0
@@ -126,7 +126,7 @@ def test_a_root_that_is_stuck_is_found_by_the_progress_deadline(
     crew: Crew, recruiter: Recruiter, tmp_path: Path
 ) -> None:
     logs = write_logs(tmp_path / "many", 1, 200_000)
-    [worker] = hire(crew, recruiter.http, number=1, reserved_progress_s=1)
+    [worker] = hire(crew, recruiter.http, number=1, recruiter__reserved_progress_s=1)
     recruiter.wait_free(1)
     recruiter.door.post("/recruiter/recruit", {"N": 1})
     document = {"query": "*", "chunk_paths": [f"{logs.folder}/app-0.ndjson"]}
