@@ -31,6 +31,7 @@ RETRYABLE = {
     ErrorCode.ATTEMPTS_EXHAUSTED,
     ErrorCode.RESOURCE_EXHAUSTED,
     ErrorCode.UNAVAILABLE,
+    ErrorCode.DEPOSED,
 }
 
 all_codes = pytest.mark.parametrize("code", list(ErrorCode))

@@ -56,6 +56,9 @@ class ErrorCode(StrEnum):
     UNAVAILABLE = "unavailable"
     """Something needed cannot be reached now."""
 
+    DEPOSED = "deposed"
+    """What was asked came to a coordinator that does not lead any more."""
+
     INTERNAL = "internal"
     """A bug in Quarterdeck."""
 
@@ -79,7 +82,7 @@ class ErrorRow:
 PARTIAL_EXIT_CODE: Final = 85
 """Of a command whose answer is all there is, and is not whole: nothing failed, and no failure has it."""
 
-# Exit codes: 64 to 78 as sysexits(3) means them, 124 as timeout(1), 130 as a shell after SIGINT; 80 to 85 are ours,
+# Exit codes: 64 to 78 as sysexits(3) means them, 124 as timeout(1), 130 as a shell after SIGINT; 80 to 86 are ours,
 # where nobody has a meaning. 1 is left for a Python traceback and 2 for a wrong command line.
 # HTTP: 422 is what Prometheus answers for a query that cannot be executed, 499 what nginx logs when the client is gone.
 ERROR_TABLE: Final[Mapping[ErrorCode, ErrorRow]] = MappingProxyType(
@@ -97,6 +100,7 @@ ERROR_TABLE: Final[Mapping[ErrorCode, ErrorRow]] = MappingProxyType(
         ErrorCode.RESOURCE_EXHAUSTED: ErrorRow("RESOURCE_EXHAUSTED", http_status=429, exit_code=82, retryable=True),
         ErrorCode.PROTOCOL: ErrorRow("INTERNAL", http_status=502, exit_code=76, retryable=False),
         ErrorCode.UNAVAILABLE: ErrorRow("UNAVAILABLE", http_status=503, exit_code=69, retryable=True),
+        ErrorCode.DEPOSED: ErrorRow("ABORTED", http_status=503, exit_code=86, retryable=True),
         ErrorCode.INTERNAL: ErrorRow("INTERNAL", http_status=500, exit_code=70, retryable=False),
     }
 )

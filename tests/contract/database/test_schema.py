@@ -21,12 +21,14 @@ from quarterdeck.metrics.tables import METRICS_SCHEMA
 from quarterdeck.stores.database import schema as module
 from quarterdeck.stores.database import sql
 from quarterdeck.stores.database.columns import new_metadata
+from quarterdeck.stores.database.fences.tables import FENCES_SCHEMA
+from quarterdeck.stores.database.leadership.tables import LEADERSHIP_SCHEMA
 from quarterdeck.stores.database.schema import Schema, schema_version
 from tests.contract.database.places import Place
 from tests.contract.database.toys import EARLIER_FRUIT, FRUIT, TOOLS, fruits, tools
 
 BOTH: Final = (FRUIT, TOOLS)
-ALL: Final = (*BOTH, METRICS_SCHEMA)
+ALL: Final = (*BOTH, METRICS_SCHEMA, FENCES_SCHEMA, LEADERSHIP_SCHEMA)
 """A schema that comes in is added here: its migrations are compared with its tables."""
 
 UPGRADE = """

@@ -58,6 +58,7 @@ _ANSWERS: Final[Mapping[ErrorCode, tuple[int, str]]] = MappingProxyType(
         ErrorCode.RESOURCE_EXHAUSTED: (422, "execution"),
         ErrorCode.PROTOCOL: (500, "internal"),
         ErrorCode.UNAVAILABLE: (503, "unavailable"),
+        ErrorCode.DEPOSED: (503, "unavailable"),
         ErrorCode.INTERNAL: (500, "internal"),
     }
 )

@@ -9,6 +9,8 @@ from typing import Final, TypeVar
 
 from sqlalchemy import Connection
 
+from quarterdeck.core.ids import Fence
+from quarterdeck.stores.database.fences.checked import under_fence
 from quarterdeck.stores.database.sql import SqlDatabase
 
 T = TypeVar("T")
@@ -26,6 +28,9 @@ class InlineDatabase:
 
     async def read(self, transaction: Callable[[Connection], T]) -> T:
         return await self._in_turn(lambda: self._database.read(transaction))
+
+    async def fenced(self, fence: Fence, transaction: Callable[[Connection], T]) -> T:
+        return await self.run(under_fence(fence, transaction))
 
     async def upgrade(self) -> None:
         await self._in_turn(self._database.upgrade)

@@ -10,6 +10,8 @@ from typing import Protocol, TypeVar
 
 from sqlalchemy import Connection
 
+from quarterdeck.core.ids import Fence
+
 T = TypeVar("T")
 
 
@@ -29,6 +31,11 @@ class Database(Protocol):
     async def read(self, transaction: Callable[[Connection], T]) -> T:
         """Calls it in a transaction that cannot write and never waits for one that does. It sees everything that was
         committed before it began, and nothing that is committed while it runs. It may be called again, too."""
+        ...
+
+    async def fenced(self, fence: Fence, transaction: Callable[[Connection], T]) -> T:
+        """As `run`, in a database with the schema of fences. The transaction also stores the fence, and raises
+        `DeposedError` without a change if the database has seen a higher one."""
         ...
 
     async def upgrade(self) -> None:

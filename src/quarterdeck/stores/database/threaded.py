@@ -12,7 +12,9 @@ from typing import Any, Final, TypeVar
 from sqlalchemy import Connection
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.core.ids import Fence
 from quarterdeck.stores.database.failures import DatabaseClosedError
+from quarterdeck.stores.database.fences.checked import under_fence
 from quarterdeck.stores.database.sql import SqlDatabase
 
 T = TypeVar("T")
@@ -37,6 +39,9 @@ class ThreadedDatabase:
 
     async def read(self, transaction: Callable[[Connection], T]) -> T:
         return await self._in(self._readers, lambda: self._database.read(transaction))
+
+    async def fenced(self, fence: Fence, transaction: Callable[[Connection], T]) -> T:
+        return await self.run(under_fence(fence, transaction))
 
     async def upgrade(self) -> None:
         await self._in(self._writer, self._database.upgrade)
