@@ -23,7 +23,20 @@ import pyarrow as _pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has n
 from quarterdeck.control.codec import decode, encode
 from quarterdeck.control.link import Envelope, ProtocolError
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
-from quarterdeck.core.ids import Incarnation, LeafId, QueryId, SessionId, WorkerId, WorkId
+from quarterdeck.core.ids import Fence, Incarnation, LeafId, QueryId, SessionId, WorkerId, WorkId
+from quarterdeck.core.reconcile.messages import HoldingsReported, HoldThing, LeaderAnnounced
+from quarterdeck.core.reconcile.model import (
+    GroupId,
+    HeldError,
+    HeldId,
+    Holding,
+    Report,
+    Revision,
+    ThingId,
+    ThingSpec,
+    held_kind,
+)
+from quarterdeck.core.reconcile.tables import HoldingState
 from quarterdeck.core.workcoord import messages as m
 from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.core.workcoord.model import (
@@ -148,6 +161,8 @@ def control_samples() -> Sequence[bytes]:
     )
     spec = WorkSpec(_ATTEMPT.key, WorkKind("leaf"), b"payload", "key", "default", leaves_nothing=True)
     artifact = Artifact("http://w:1/artifacts/a.parquet", 100, "xxh3_128:00", 5, -1, 9, 1)
+    held_id = HeldId(ThingId("t"), Revision(7))
+    failed = Holding(held_id, HoldingState.FAILED, HeldError("unavailable", "why"))
     envelopes = (
         Envelope(None, 0, (m.Register(worker, WorkerStatus(True)),)),
         Envelope(SessionId("s"), 1, (m.AssignWork(spec, 3), m.CancelWork(_ATTEMPT), m.CoordinatorBeat(1.5))),
@@ -162,6 +177,9 @@ def control_samples() -> Sequence[bytes]:
                 m.DiskReported(DiskUse(1, 2, 3)),
                 m.BeatEcho(2.5),
                 m.Throttled(1.0),
+                HoldingsReported(Report(Fence(1), 1, 2, holdings=(failed,), gone=(held_id,))),
+                LeaderAnnounced(Fence(2)),
+                HoldThing(Fence(2), held_id, ThingSpec(held_id.thing_id, GroupId("g"), held_kind("epoch"), b"plan")),
             ),
         ),
     )

@@ -13,8 +13,22 @@ from quarterdeck.control.codec import MAX_ENVELOPE_BYTES, decode, encode
 from quarterdeck.control.conversation import MAX_PAYLOAD_BYTES
 from quarterdeck.control.link import Envelope, Message, ProtocolError
 from quarterdeck.control.proto import control_pb2 as pb
-from quarterdeck.core.ids import CoordinatorId, Incarnation, LeafId, QueryId, SessionId, WorkerId, WorkId
+from quarterdeck.core.ids import CoordinatorId, Fence, Incarnation, LeafId, QueryId, SessionId, WorkerId, WorkId
 from quarterdeck.core.placement import PlacementStrategy
+from quarterdeck.core.reconcile import messages as r
+from quarterdeck.core.reconcile.holder import HolderConfig
+from quarterdeck.core.reconcile.model import (
+    GroupId,
+    HeldError,
+    HeldId,
+    HeldKind,
+    Holding,
+    Report,
+    Revision,
+    ThingId,
+    ThingSpec,
+)
+from quarterdeck.core.reconcile.tables import HoldingState
 from quarterdeck.core.workcoord import messages as m
 from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.core.workcoord.model import (
@@ -79,6 +93,34 @@ def specs(draw: st.DrawFn) -> WorkSpec:
     )
 
 
+HELD_KIND = KIND.map(HeldKind)
+FENCE = U64.map(Fence)
+HELD_ID = st.builds(HeldId, NAME.map(ThingId), st.integers(1, 2**64 - 1).map(Revision))
+HELD_ERROR = st.builds(HeldError, NAME, TEXT, st.booleans())
+HOLDING = st.builds(
+    Holding, HELD_ID, st.sampled_from([HoldingState.ACQUIRING, HoldingState.HELD, HoldingState.RELEASING])
+) | st.builds(Holding, HELD_ID, st.just(HoldingState.FAILED), HELD_ERROR)
+REPORT = st.builds(
+    Report,
+    FENCE,
+    st.none() | U64,
+    U64,
+    st.frozensets(HELD_KIND, max_size=3),
+    st.booleans(),
+    st.lists(HOLDING, max_size=3).map(tuple),
+    st.lists(HELD_ID, max_size=3).map(tuple),
+)
+
+
+@st.composite
+def holds(draw: st.DrawFn) -> r.HoldThing:
+    held_id = draw(HELD_ID)
+    pinned_to = draw(st.none() | NAME.map(WorkerId))
+    kind, payload = draw(HELD_KIND), draw(st.binary(max_size=30))
+    spec = ThingSpec(held_id.thing_id, draw(NAME.map(GroupId)), kind, payload, draw(NAME), pinned_to)
+    return r.HoldThing(draw(FENCE), held_id, spec)
+
+
 MESSAGES: dict[type, st.SearchStrategy[Any]] = {
     m.Register: st.builds(m.Register, WORKER, STATUS),
     m.WorkerBeat: st.builds(m.WorkerBeat, STATUS),
@@ -106,6 +148,11 @@ MESSAGES: dict[type, st.SearchStrategy[Any]] = {
     m.ArtifactAck: st.builds(m.ArtifactAck, ATTEMPT),
     m.DrainRequest: st.just(m.DrainRequest()),
     m.Goodbye: st.builds(m.Goodbye, TEXT),
+    r.HoldingsReported: st.builds(r.HoldingsReported, REPORT),
+    r.LeaderAnnounced: st.builds(r.LeaderAnnounced, FENCE),
+    r.HoldThing: holds(),
+    r.DropThing: st.builds(r.DropThing, FENCE, HELD_ID),
+    r.ReportWanted: st.just(r.ReportWanted()),
 }
 
 ENVELOPES = st.builds(
@@ -249,7 +296,7 @@ def test_an_envelope_with_more_messages_than_anybody_writes_is_refused() -> None
         decode(pb.Envelope(messages=[beat] * 100_000).SerializeToString())
 
 
-@pytest.mark.parametrize("number", [18, 19, 31, 99, 536_870_911])
+@pytest.mark.parametrize("number", [19, 31, 33, 99, 536_870_911])
 def test_a_message_that_this_version_does_not_know_is_refused(number: int) -> None:
     tag, key = bytearray(), number << 3 | 2
     while key:
@@ -372,3 +419,42 @@ def test_what_cannot_be_is_refused(what: str) -> None:
     body, fields = WRONG[what]
     with pytest.raises(ProtocolError, match=r"an envelope that cannot be read: ."):
         decode(on_the_wire(**{body: fields}))
+
+
+# Declared things
+
+_HELD: Fields = {"thing_id": "t", "generation": 1}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"drop_thing": {"fence": 1, "held_id": {"generation": 1}}},
+        {"drop_thing": {"fence": 1, "held_id": {"thing_id": "t"}}},
+        {"drop_thing": {"fence": 1, "held_id": {"thing_id": "t" * 251, "generation": 1}}},
+        {"hold_thing": {"fence": 1, "held_id": _HELD, "group_id": "g", "kind": "no kind", "tenant": "t"}},
+        {"hold_thing": {"fence": 1, "held_id": _HELD, "group_id": "", "kind": "epoch", "tenant": "t"}},
+        {"hold_thing": {"fence": 1, "held_id": _HELD, "group_id": "g", "kind": "epoch"}},
+        {"holdings_reported": {"kinds": [f"k{i}" for i in range(65)]}},
+        {"holdings_reported": {"gone": [_HELD] * 10_001}},
+        {"holdings_reported": {"holdings": [{"held_id": _HELD, "state": "gone"}]}},
+        {"holdings_reported": {"holdings": [{"held_id": _HELD, "state": "lost"}]}},
+        {"holdings_reported": {"holdings": [{"held_id": _HELD, "state": "failed"}]}},
+        {"holdings_reported": {"holdings": [{"held_id": _HELD, "state": "failed", "error": {"message": "m"}}]}},
+        {"holdings_reported": {"holdings": [{"held_id": _HELD, "state": "held", "error": {"code": "c"}}]}},
+    ],
+)
+def test_what_cannot_be_said_of_declared_things_is_refused(body: Fields) -> None:
+    with pytest.raises(ProtocolError):
+        decode(on_the_wire(**body))
+
+
+def test_the_largest_full_report_fits_into_an_envelope() -> None:
+    held_id = HeldId(ThingId("ä" * 250), Revision(2**63))
+    failed = Holding(held_id, HoldingState.FAILED, HeldError("unavailable", "€" * 10_000))
+    report = r.HoldingsReported(Report(Fence(1), None, 1, holdings=(failed,) * 2 * HolderConfig(frozenset()).max_held))
+    data = encode(Envelope(SessionId("s"), 1, (report,)))
+    assert len(data) < MAX_ENVELOPE_BYTES
+    (received,) = decode(data).messages
+    assert isinstance(received, r.HoldingsReported)
+    assert received.report.holdings[0].error == HeldError("unavailable", "€" * 300)

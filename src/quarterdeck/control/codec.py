@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from google.protobuf.message import DecodeError
 
+from quarterdeck.control import declared_codec
 from quarterdeck.control.link import Envelope, Message, ProtocolError
 from quarterdeck.control.proto import control_pb2 as pb
 from quarterdeck.core.ids import CoordinatorId, Incarnation, LeafId, QueryId, SessionId, WorkerId, WorkId
@@ -336,6 +337,7 @@ _ENCODERS: dict[type, Callable[[Any], Fields]] = {
     m.ArtifactAck: lambda message: {"artifact_ack": _attempt_to(message.attempt)},
     m.DrainRequest: lambda _: {"drain_request": {}},
     m.Goodbye: lambda message: {"goodbye": _words_to(message.reason)},
+    **declared_codec.ENCODERS,
 }
 
 _DECODERS: dict[str, Callable[[Any], Message]] = {
@@ -365,4 +367,5 @@ _DECODERS: dict[str, Callable[[Any], Message]] = {
     "artifact_ack": lambda body: m.ArtifactAck(_attempt_of(body)),
     "drain_request": lambda _: m.DrainRequest(),
     "goodbye": lambda body: m.Goodbye(cast(str, body)),
+    **declared_codec.DECODERS,
 }

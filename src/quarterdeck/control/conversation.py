@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from quarterdeck.control.link import Envelope, Link, LinkClosedError, Message, ProtocolError
 from quarterdeck.core.ids import SessionId
+from quarterdeck.core.reconcile.messages import HoldingsReported, HoldThing
 from quarterdeck.core.workcoord.messages import (
     ArtifactAck,
     AssignWork,
@@ -37,6 +38,8 @@ again is urgent: it may be what ended the worker before, and about to do so agai
 _PATIENCE_S = 0.020
 _DISTANCE_S = 0.001
 """Between two envelopes: each costs gRPC some 150 µs on either side. A word after a silence still goes at once."""
+_HOLDING_BYTES = 256
+"""What a report takes for each thing, about."""
 _FLUSH_S = 1.0
 """How long a closing session waits for its last words to be written."""
 DOES_NOT_READ = "the peer does not read"
@@ -198,8 +201,10 @@ class Conversation:
 def _payload_bytes(message: Message) -> int:
     """What a message takes beyond a few dozen bytes."""
     match message:
-        case AssignWork(spec):
+        case AssignWork(spec) | HoldThing(_, _, spec):
             return len(spec.payload)
+        case HoldingsReported(report):
+            return _HOLDING_BYTES * len(report.holdings)
         case WorkFailed(_, error):
             return len(error.message)
         case _:

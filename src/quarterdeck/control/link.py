@@ -4,9 +4,12 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from quarterdeck.core.ids import SessionId
+from quarterdeck.core.reconcile.messages import HolderMessage, LeaderMessage
 from quarterdeck.core.workcoord.messages import CoordinatorMessage, Refused, Register, Registered, WorkerMessage
 
-Message: TypeAlias = WorkerMessage | CoordinatorMessage | Register | Registered | Refused
+Message: TypeAlias = (
+    WorkerMessage | CoordinatorMessage | HolderMessage | LeaderMessage | Register | Registered | Refused
+)
 
 
 @dataclass(frozen=True, slots=True)

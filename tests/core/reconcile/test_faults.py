@@ -231,11 +231,21 @@ def test_a_lost_report_is_noticed_and_all_of_it_asked_for():
 def test_an_announcement_that_is_lost_is_said_again():
     world = World(["w1"])
     line = world.connect(world.captain, world.hand("w1"))
+    world.settle()
     world.lead(world.captain)
     line.to_worker.clear()
     world.declare(spec("a"))
     world.wait(2)
     world.check_converged()
+
+
+def test_a_worker_that_never_reports_hears_nothing():
+    world = World([])
+    world.lead(world.captain)
+    world.declare(spec("a", pinned_to="w9"))
+    assert not world.tell(world.captain, lv.SessionOpened(SessionId("s"), WorkerId("w9"), Incarnation(1), "default"))
+    world.wait(60)
+    assert world.store.state("a") is ThingState.PLACED
 
 
 def test_a_worker_that_drains_gets_nothing_new_and_epochs_leave_it():

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\rcontrol.proto\x12\x16quarterdeck.control.v1\"c\n\x08\x45nvelope\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x10\n\x08sequence\x18\x02 \x01(\x04\x12\x31\n\x08messages\x18\x03 \x03(\x0b\x32\x1f.quarterdeck.control.v1.Message\"\x8e\n\n\x07Message\x12\x34\n\x08register\x18\x01 \x01(\x0b\x32 .quarterdeck.control.v1.RegisterH\x00\x12;\n\x0bworker_beat\x18\x03 \x01(\x0b\x32$.quarterdeck.control.v1.WorkerStatusH\x00\x12\x13\n\tbeat_echo\x18\x04 \x01(\x01H\x00\x12\x38\n\rdisk_reported\x18\x05 \x01(\x0b\x32\x1f.quarterdeck.control.v1.DiskUseH\x00\x12\x18\n\x0e\x63redit_changed\x18\x06 \x01(\rH\x00\x12\x38\n\rwork_accepted\x18\x07 \x01(\x0b\x32\x1f.quarterdeck.control.v1.AttemptH\x00\x12=\n\rwork_rejected\x18\x08 \x01(\x0b\x32$.quarterdeck.control.v1.WorkRejectedH\x00\x12\x41\n\x0fwork_progressed\x18\t \x01(\x0b\x32&.quarterdeck.control.v1.WorkProgressedH\x00\x12\x37\n\nwork_ready\x18\n \x01(\x0b\x32!.quarterdeck.control.v1.WorkReadyH\x00\x12\x39\n\x0bwork_failed\x18\x0b \x01(\x0b\x32\".quarterdeck.control.v1.WorkFailedH\x00\x12\x38\n\rwork_returned\x18\x0c \x01(\x0b\x32\x1f.quarterdeck.control.v1.AttemptH\x00\x12\x38\n\rwork_canceled\x18\r \x01(\x0b\x32\x1f.quarterdeck.control.v1.AttemptH\x00\x12=\n\rartifact_lost\x18\x0e \x01(\x0b\x32$.quarterdeck.control.v1.ArtifactLostH\x00\x12\x13\n\tthrottled\x18\x10 \x01(\x01H\x00\x12\x35\n\nwork_ended\x18\x11 \x01(\x0b\x32\x1f.quarterdeck.control.v1.AttemptH\x00\x12\x38\n\nregistered\x18\x14 \x01(\x0b\x32\".quarterdeck.control.v1.RegisteredH\x00\x12\x11\n\x07refused\x18\x15 \x01(\tH\x00\x12\x1a\n\x10\x63oordinator_beat\x18\x16 \x01(\x01H\x00\x12\x1a\n\x10\x63redit_confirmed\x18\x17 \x01(\rH\x00\x12\x39\n\x0b\x61ssign_work\x18\x18 \x01(\x0b\x32\".quarterdeck.control.v1.AssignWorkH\x00\x12\x36\n\x0b\x63\x61ncel_work\x18\x19 \x01(\x0b\x32\x1f.quarterdeck.control.v1.AttemptH\x00\x12\x16\n\x0c\x63\x61ncel_query\x18\x1a \x01(\tH\x00\x12\x37\n\x0c\x61rtifact_ack\x18\x1b \x01(\x0b\x32\x1f.quarterdeck.control.v1.AttemptH\x00\x12=\n\rdrain_request\x18\x1c \x01(\x0b\x32$.quarterdeck.control.v1.DrainRequestH\x00\x12\x36\n\x0brecall_work\x18\x1d \x01(\x0b\x32\x1f.quarterdeck.control.v1.AttemptH\x00\x12\x11\n\x07goodbye\x18\x1e \x01(\tH\x00\x42\x06\n\x04\x62odyJ\x04\x08\x02\x10\x03J\x04\x08\x0f\x10\x10R\x08holdingsR\x07\x64\x65posed\"M\n\x07\x41ttempt\x12\x10\n\x08query_id\x18\x01 \x01(\t\x12\x0f\n\x07leaf_id\x18\x02 \x01(\t\x12\x0f\n\x07work_id\x18\x03 \x01(\t\x12\x0e\n\x06number\x18\x04 \x01(\r\"8\n\x0cWorkerStatus\x12\x16\n\x0e\x61\x63\x63\x65pting_work\x18\x01 \x01(\x08\x12\x10\n\x08\x64raining\x18\x02 \x01(\x08\"\xe1\x01\n\x08Register\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12\x13\n\x0bincarnation\x18\x02 \x01(\x04\x12\r\n\x05kinds\x18\x03 \x03(\t\x12\r\n\x05slots\x18\x04 \x01(\r\x12\x14\n\x0cqueue_places\x18\x05 \x01(\r\x12\x0c\n\x04node\x18\x06 \x01(\t\x12\x0e\n\x06tenant\x18\x07 \x01(\t\x12\x14\n\x0cmemory_bytes\x18\x08 \x01(\x04\x12\x0f\n\x07\x61\x64\x64ress\x18\t \x01(\t\x12\x34\n\x06status\x18\n \x01(\x0b\x32$.quarterdeck.control.v1.WorkerStatus\"J\n\x07\x44iskUse\x12\x16\n\x0e\x61rtifact_bytes\x18\x01 \x01(\x04\x12\x13\n\x0b\x63\x61\x63he_bytes\x18\x02 \x01(\x04\x12\x12\n\nfree_bytes\x18\x03 \x01(\x04\"P\n\x0cWorkRejected\x12\x30\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1f.quarterdeck.control.v1.Attempt\x12\x0e\n\x06reason\x18\x02 \x01(\t\"T\n\x0eWorkProgressed\x12\x30\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1f.quarterdeck.control.v1.Attempt\x12\x10\n\x08\x66raction\x18\x02 \x01(\x01\"\xde\x01\n\tWorkReady\x12\x30\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1f.quarterdeck.control.v1.Attempt\x12\x14\n\x0c\x61rtifact_url\x18\x02 \x01(\t\x12\x1b\n\x13\x61rtifact_size_bytes\x18\x03 \x01(\x04\x12\x19\n\x11\x61rtifact_checksum\x18\x04 \x01(\t\x12\x11\n\trow_count\x18\x05 \x01(\x04\x12\x0e\n\x06min_ts\x18\x06 \x01(\x12\x12\x0e\n\x06max_ts\x18\x07 \x01(\x12\x12\x1e\n\x16parquet_schema_version\x18\x08 \x01(\r\"\x81\x01\n\nWorkFailed\x12\x30\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1f.quarterdeck.control.v1.Attempt\x12\x0c\n\x04\x63ode\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\x11\n\tretryable\x18\x04 \x01(\x08\x12\x0f\n\x07\x63ulprit\x18\x05 \x01(\x08\"P\n\x0c\x41rtifactLost\x12\x30\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1f.quarterdeck.control.v1.Attempt\x12\x0e\n\x06reason\x18\x02 \x01(\t\"T\n\x08Liveness\x12\x12\n\ninterval_s\x18\x01 \x01(\x01\x12\x19\n\x11warn_after_missed\x18\x02 \x01(\r\x12\x19\n\x11lost_after_missed\x18\x03 \x01(\r\"y\n\nRegistered\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x16\n\x0e\x63oordinator_id\x18\x02 \x01(\t\x12\x32\n\x08liveness\x18\x03 \x01(\x0b\x32 .quarterdeck.control.v1.LivenessJ\x04\x08\x04\x10\x05R\x05\x66\x65nce\"\xec\x01\n\nAssignWork\x12\x30\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1f.quarterdeck.control.v1.Attempt\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x0f\n\x07payload\x18\x04 \x01(\x0c\x12\x14\n\x0c\x61\x66\x66inity_key\x18\x05 \x01(\t\x12\x0e\n\x06tenant\x18\x06 \x01(\t\x12\x11\n\tplacement\x18\x07 \x01(\t\x12\x10\n\x08is_light\x18\n \x01(\x08\x12\x16\n\x0eleaves_nothing\x18\x0b \x01(\x08J\x04\x08\x03\x10\x04J\x04\x08\x08\x10\tJ\x04\x08\t\x10\nR\x06policyR\tpinned_toR\x05group\"\x0e\n\x0c\x44rainRequest2]\n\x07\x43ontrol\x12R\n\x08\x43onverse\x12 .quarterdeck.control.v1.Envelope\x1a .quarterdeck.control.v1.Envelope(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\rcontrol.proto\x12\x16quarterdeck.control.v1\"c\n\x08\x45nvelope\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x10\n\x08sequence\x18\x02 \x01(\x04\x12\x31\n\x08messages\x18\x03 \x03(\x0b\x32\x1f.quarterdeck.control.v1.Message\"\xa2\x0c\n\x07Message\x12\x34\n\x08register\x18\x01 \x01(\x0b\x32 .quarterdeck.control.v1.RegisterH\x00\x12;\n\x0bworker_beat\x18\x03 \x01(\x0b\x32$.quarterdeck.control.v1.WorkerStatusH\x00\x12\x13\n\tbeat_echo\x18\x04 \x01(\x01H\x00\x12\x38\n\rdisk_reported\x18\x05 \x01(\x0b\x32\x1f.quarterdeck.control.v1.DiskUseH\x00\x12\x18\n\x0e\x63redit_changed\x18\x06 \x01(\rH\x00\x12\x38\n\rwork_accepted\x18\x07 \x01(\x0b\x32\x1f.quarterdeck.control.v1.AttemptH\x00\x12=\n\rwork_rejected\x18\x08 \x01(\x0b\x32$.quarterdeck.control.v1.WorkRejectedH\x00\x12\x41\n\x0fwork_progressed\x18\t \x01(\x0b\x32&.quarterdeck.control.v1.WorkProgressedH\x00\x12\x37\n\nwork_ready\x18\n \x01(\x0b\x32!.quarterdeck.control.v1.WorkReadyH\x00\x12\x39\n\x0bwork_failed\x18\x0b \x01(\x0b\x32\".quarterdeck.control.v1.WorkFailedH\x00\x12\x38\n\rwork_returned\x18\x0c \x01(\x0b\x32\x1f.quarterdeck.control.v1.AttemptH\x00\x12\x38\n\rwork_canceled\x18\r \x01(\x0b\x32\x1f.quarterdeck.control.v1.AttemptH\x00\x12=\n\rartifact_lost\x18\x0e \x01(\x0b\x32$.quarterdeck.control.v1.ArtifactLostH\x00\x12\x13\n\tthrottled\x18\x10 \x01(\x01H\x00\x12\x35\n\nwork_ended\x18\x11 \x01(\x0b\x32\x1f.quarterdeck.control.v1.AttemptH\x00\x12\x45\n\x11holdings_reported\x18\x12 \x01(\x0b\x32(.quarterdeck.control.v1.HoldingsReportedH\x00\x12\x38\n\nregistered\x18\x14 \x01(\x0b\x32\".quarterdeck.control.v1.RegisteredH\x00\x12\x11\n\x07refused\x18\x15 \x01(\tH\x00\x12\x1a\n\x10\x63oordinator_beat\x18\x16 \x01(\x01H\x00\x12\x1a\n\x10\x63redit_confirmed\x18\x17 \x01(\rH\x00\x12\x39\n\x0b\x61ssign_work\x18\x18 \x01(\x0b\x32\".quarterdeck.control.v1.AssignWorkH\x00\x12\x36\n\x0b\x63\x61ncel_work\x18\x19 \x01(\x0b\x32\x1f.quarterdeck.control.v1.AttemptH\x00\x12\x16\n\x0c\x63\x61ncel_query\x18\x1a \x01(\tH\x00\x12\x37\n\x0c\x61rtifact_ack\x18\x1b \x01(\x0b\x32\x1f.quarterdeck.control.v1.AttemptH\x00\x12=\n\rdrain_request\x18\x1c \x01(\x0b\x32$.quarterdeck.control.v1.DrainRequestH\x00\x12\x36\n\x0brecall_work\x18\x1d \x01(\x0b\x32\x1f.quarterdeck.control.v1.AttemptH\x00\x12\x11\n\x07goodbye\x18\x1e \x01(\tH\x00\x12\x1a\n\x10leader_announced\x18\" \x01(\x04H\x00\x12\x37\n\nhold_thing\x18# \x01(\x0b\x32!.quarterdeck.control.v1.HoldThingH\x00\x12\x37\n\ndrop_thing\x18$ \x01(\x0b\x32!.quarterdeck.control.v1.DropThingH\x00\x12=\n\rreport_wanted\x18% \x01(\x0b\x32$.quarterdeck.control.v1.ReportWantedH\x00\x42\x06\n\x04\x62odyJ\x04\x08\x02\x10\x03J\x04\x08\x0f\x10\x10R\x08holdingsR\x07\x64\x65posed\"M\n\x07\x41ttempt\x12\x10\n\x08query_id\x18\x01 \x01(\t\x12\x0f\n\x07leaf_id\x18\x02 \x01(\t\x12\x0f\n\x07work_id\x18\x03 \x01(\t\x12\x0e\n\x06number\x18\x04 \x01(\r\"8\n\x0cWorkerStatus\x12\x16\n\x0e\x61\x63\x63\x65pting_work\x18\x01 \x01(\x08\x12\x10\n\x08\x64raining\x18\x02 \x01(\x08\"\xe1\x01\n\x08Register\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12\x13\n\x0bincarnation\x18\x02 \x01(\x04\x12\r\n\x05kinds\x18\x03 \x03(\t\x12\r\n\x05slots\x18\x04 \x01(\r\x12\x14\n\x0cqueue_places\x18\x05 \x01(\r\x12\x0c\n\x04node\x18\x06 \x01(\t\x12\x0e\n\x06tenant\x18\x07 \x01(\t\x12\x14\n\x0cmemory_bytes\x18\x08 \x01(\x04\x12\x0f\n\x07\x61\x64\x64ress\x18\t \x01(\t\x12\x34\n\x06status\x18\n \x01(\x0b\x32$.quarterdeck.control.v1.WorkerStatus\"J\n\x07\x44iskUse\x12\x16\n\x0e\x61rtifact_bytes\x18\x01 \x01(\x04\x12\x13\n\x0b\x63\x61\x63he_bytes\x18\x02 \x01(\x04\x12\x12\n\nfree_bytes\x18\x03 \x01(\x04\"P\n\x0cWorkRejected\x12\x30\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1f.quarterdeck.control.v1.Attempt\x12\x0e\n\x06reason\x18\x02 \x01(\t\"T\n\x0eWorkProgressed\x12\x30\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1f.quarterdeck.control.v1.Attempt\x12\x10\n\x08\x66raction\x18\x02 \x01(\x01\"\xde\x01\n\tWorkReady\x12\x30\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1f.quarterdeck.control.v1.Attempt\x12\x14\n\x0c\x61rtifact_url\x18\x02 \x01(\t\x12\x1b\n\x13\x61rtifact_size_bytes\x18\x03 \x01(\x04\x12\x19\n\x11\x61rtifact_checksum\x18\x04 \x01(\t\x12\x11\n\trow_count\x18\x05 \x01(\x04\x12\x0e\n\x06min_ts\x18\x06 \x01(\x12\x12\x0e\n\x06max_ts\x18\x07 \x01(\x12\x12\x1e\n\x16parquet_schema_version\x18\x08 \x01(\r\"\x81\x01\n\nWorkFailed\x12\x30\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1f.quarterdeck.control.v1.Attempt\x12\x0c\n\x04\x63ode\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\x11\n\tretryable\x18\x04 \x01(\x08\x12\x0f\n\x07\x63ulprit\x18\x05 \x01(\x08\"P\n\x0c\x41rtifactLost\x12\x30\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1f.quarterdeck.control.v1.Attempt\x12\x0e\n\x06reason\x18\x02 \x01(\t\"T\n\x08Liveness\x12\x12\n\ninterval_s\x18\x01 \x01(\x01\x12\x19\n\x11warn_after_missed\x18\x02 \x01(\r\x12\x19\n\x11lost_after_missed\x18\x03 \x01(\r\"y\n\nRegistered\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x16\n\x0e\x63oordinator_id\x18\x02 \x01(\t\x12\x32\n\x08liveness\x18\x03 \x01(\x0b\x32 .quarterdeck.control.v1.LivenessJ\x04\x08\x04\x10\x05R\x05\x66\x65nce\"\xec\x01\n\nAssignWork\x12\x30\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1f.quarterdeck.control.v1.Attempt\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x0f\n\x07payload\x18\x04 \x01(\x0c\x12\x14\n\x0c\x61\x66\x66inity_key\x18\x05 \x01(\t\x12\x0e\n\x06tenant\x18\x06 \x01(\t\x12\x11\n\tplacement\x18\x07 \x01(\t\x12\x10\n\x08is_light\x18\n \x01(\x08\x12\x16\n\x0eleaves_nothing\x18\x0b \x01(\x08J\x04\x08\x03\x10\x04J\x04\x08\x08\x10\tJ\x04\x08\t\x10\nR\x06policyR\tpinned_toR\x05group\"\x0e\n\x0c\x44rainRequest\".\n\x06HeldId\x12\x10\n\x08thing_id\x18\x01 \x01(\t\x12\x12\n\ngeneration\x18\x02 \x01(\x04\"=\n\tHeldError\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x11\n\tretryable\x18\x03 \x01(\x08\"{\n\x07Holding\x12/\n\x07held_id\x18\x01 \x01(\x0b\x32\x1e.quarterdeck.control.v1.HeldId\x12\r\n\x05state\x18\x02 \x01(\t\x12\x30\n\x05\x65rror\x18\x03 \x01(\x0b\x32!.quarterdeck.control.v1.HeldError\"\xd3\x01\n\x10HoldingsReported\x12\r\n\x05\x66\x65nce\x18\x01 \x01(\x04\x12\x12\n\x05since\x18\x02 \x01(\x04H\x00\x88\x01\x01\x12\x0e\n\x06number\x18\x03 \x01(\x04\x12\r\n\x05kinds\x18\x04 \x03(\t\x12\x12\n\ntakes_more\x18\x05 \x01(\x08\x12\x31\n\x08holdings\x18\x06 \x03(\x0b\x32\x1f.quarterdeck.control.v1.Holding\x12,\n\x04gone\x18\x07 \x03(\x0b\x32\x1e.quarterdeck.control.v1.HeldIdB\x08\n\x06_since\"\x9f\x01\n\tHoldThing\x12\r\n\x05\x66\x65nce\x18\x01 \x01(\x04\x12/\n\x07held_id\x18\x02 \x01(\x0b\x32\x1e.quarterdeck.control.v1.HeldId\x12\x10\n\x08group_id\x18\x03 \x01(\t\x12\x0c\n\x04kind\x18\x04 \x01(\t\x12\x0f\n\x07payload\x18\x05 \x01(\x0c\x12\x0e\n\x06tenant\x18\x06 \x01(\t\x12\x11\n\tpinned_to\x18\x07 \x01(\t\"K\n\tDropThing\x12\r\n\x05\x66\x65nce\x18\x01 \x01(\x04\x12/\n\x07held_id\x18\x02 \x01(\x0b\x32\x1e.quarterdeck.control.v1.HeldId\"\x0e\n\x0cReportWanted2]\n\x07\x43ontrol\x12R\n\x08\x43onverse\x12 .quarterdeck.control.v1.Envelope\x1a .quarterdeck.control.v1.Envelope(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,33 +34,47 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ENVELOPE']._serialized_start=41
   _globals['_ENVELOPE']._serialized_end=140
   _globals['_MESSAGE']._serialized_start=143
-  _globals['_MESSAGE']._serialized_end=1437
-  _globals['_ATTEMPT']._serialized_start=1439
-  _globals['_ATTEMPT']._serialized_end=1516
-  _globals['_WORKERSTATUS']._serialized_start=1518
-  _globals['_WORKERSTATUS']._serialized_end=1574
-  _globals['_REGISTER']._serialized_start=1577
-  _globals['_REGISTER']._serialized_end=1802
-  _globals['_DISKUSE']._serialized_start=1804
-  _globals['_DISKUSE']._serialized_end=1878
-  _globals['_WORKREJECTED']._serialized_start=1880
-  _globals['_WORKREJECTED']._serialized_end=1960
-  _globals['_WORKPROGRESSED']._serialized_start=1962
-  _globals['_WORKPROGRESSED']._serialized_end=2046
-  _globals['_WORKREADY']._serialized_start=2049
-  _globals['_WORKREADY']._serialized_end=2271
-  _globals['_WORKFAILED']._serialized_start=2274
-  _globals['_WORKFAILED']._serialized_end=2403
-  _globals['_ARTIFACTLOST']._serialized_start=2405
-  _globals['_ARTIFACTLOST']._serialized_end=2485
-  _globals['_LIVENESS']._serialized_start=2487
-  _globals['_LIVENESS']._serialized_end=2571
-  _globals['_REGISTERED']._serialized_start=2573
-  _globals['_REGISTERED']._serialized_end=2694
-  _globals['_ASSIGNWORK']._serialized_start=2697
-  _globals['_ASSIGNWORK']._serialized_end=2933
-  _globals['_DRAINREQUEST']._serialized_start=2935
-  _globals['_DRAINREQUEST']._serialized_end=2949
-  _globals['_CONTROL']._serialized_start=2951
-  _globals['_CONTROL']._serialized_end=3044
+  _globals['_MESSAGE']._serialized_end=1713
+  _globals['_ATTEMPT']._serialized_start=1715
+  _globals['_ATTEMPT']._serialized_end=1792
+  _globals['_WORKERSTATUS']._serialized_start=1794
+  _globals['_WORKERSTATUS']._serialized_end=1850
+  _globals['_REGISTER']._serialized_start=1853
+  _globals['_REGISTER']._serialized_end=2078
+  _globals['_DISKUSE']._serialized_start=2080
+  _globals['_DISKUSE']._serialized_end=2154
+  _globals['_WORKREJECTED']._serialized_start=2156
+  _globals['_WORKREJECTED']._serialized_end=2236
+  _globals['_WORKPROGRESSED']._serialized_start=2238
+  _globals['_WORKPROGRESSED']._serialized_end=2322
+  _globals['_WORKREADY']._serialized_start=2325
+  _globals['_WORKREADY']._serialized_end=2547
+  _globals['_WORKFAILED']._serialized_start=2550
+  _globals['_WORKFAILED']._serialized_end=2679
+  _globals['_ARTIFACTLOST']._serialized_start=2681
+  _globals['_ARTIFACTLOST']._serialized_end=2761
+  _globals['_LIVENESS']._serialized_start=2763
+  _globals['_LIVENESS']._serialized_end=2847
+  _globals['_REGISTERED']._serialized_start=2849
+  _globals['_REGISTERED']._serialized_end=2970
+  _globals['_ASSIGNWORK']._serialized_start=2973
+  _globals['_ASSIGNWORK']._serialized_end=3209
+  _globals['_DRAINREQUEST']._serialized_start=3211
+  _globals['_DRAINREQUEST']._serialized_end=3225
+  _globals['_HELDID']._serialized_start=3227
+  _globals['_HELDID']._serialized_end=3273
+  _globals['_HELDERROR']._serialized_start=3275
+  _globals['_HELDERROR']._serialized_end=3336
+  _globals['_HOLDING']._serialized_start=3338
+  _globals['_HOLDING']._serialized_end=3461
+  _globals['_HOLDINGSREPORTED']._serialized_start=3464
+  _globals['_HOLDINGSREPORTED']._serialized_end=3675
+  _globals['_HOLDTHING']._serialized_start=3678
+  _globals['_HOLDTHING']._serialized_end=3837
+  _globals['_DROPTHING']._serialized_start=3839
+  _globals['_DROPTHING']._serialized_end=3914
+  _globals['_REPORTWANTED']._serialized_start=3916
+  _globals['_REPORTWANTED']._serialized_end=3930
+  _globals['_CONTROL']._serialized_start=3932
+  _globals['_CONTROL']._serialized_end=4025
 # @@protoc_insertion_point(module_scope)

@@ -17,7 +17,7 @@ class Envelope(_message.Message):
     def __init__(self, session_id: _Optional[str] = ..., sequence: _Optional[int] = ..., messages: _Optional[_Iterable[_Union[Message, _Mapping]]] = ...) -> None: ...
 
 class Message(_message.Message):
-    __slots__ = ("register", "worker_beat", "beat_echo", "disk_reported", "credit_changed", "work_accepted", "work_rejected", "work_progressed", "work_ready", "work_failed", "work_returned", "work_canceled", "artifact_lost", "throttled", "work_ended", "registered", "refused", "coordinator_beat", "credit_confirmed", "assign_work", "cancel_work", "cancel_query", "artifact_ack", "drain_request", "recall_work", "goodbye")
+    __slots__ = ("register", "worker_beat", "beat_echo", "disk_reported", "credit_changed", "work_accepted", "work_rejected", "work_progressed", "work_ready", "work_failed", "work_returned", "work_canceled", "artifact_lost", "throttled", "work_ended", "holdings_reported", "registered", "refused", "coordinator_beat", "credit_confirmed", "assign_work", "cancel_work", "cancel_query", "artifact_ack", "drain_request", "recall_work", "goodbye", "leader_announced", "hold_thing", "drop_thing", "report_wanted")
     REGISTER_FIELD_NUMBER: _ClassVar[int]
     WORKER_BEAT_FIELD_NUMBER: _ClassVar[int]
     BEAT_ECHO_FIELD_NUMBER: _ClassVar[int]
@@ -33,6 +33,7 @@ class Message(_message.Message):
     ARTIFACT_LOST_FIELD_NUMBER: _ClassVar[int]
     THROTTLED_FIELD_NUMBER: _ClassVar[int]
     WORK_ENDED_FIELD_NUMBER: _ClassVar[int]
+    HOLDINGS_REPORTED_FIELD_NUMBER: _ClassVar[int]
     REGISTERED_FIELD_NUMBER: _ClassVar[int]
     REFUSED_FIELD_NUMBER: _ClassVar[int]
     COORDINATOR_BEAT_FIELD_NUMBER: _ClassVar[int]
@@ -44,6 +45,10 @@ class Message(_message.Message):
     DRAIN_REQUEST_FIELD_NUMBER: _ClassVar[int]
     RECALL_WORK_FIELD_NUMBER: _ClassVar[int]
     GOODBYE_FIELD_NUMBER: _ClassVar[int]
+    LEADER_ANNOUNCED_FIELD_NUMBER: _ClassVar[int]
+    HOLD_THING_FIELD_NUMBER: _ClassVar[int]
+    DROP_THING_FIELD_NUMBER: _ClassVar[int]
+    REPORT_WANTED_FIELD_NUMBER: _ClassVar[int]
     register: Register
     worker_beat: WorkerStatus
     beat_echo: float
@@ -59,6 +64,7 @@ class Message(_message.Message):
     artifact_lost: ArtifactLost
     throttled: float
     work_ended: Attempt
+    holdings_reported: HoldingsReported
     registered: Registered
     refused: str
     coordinator_beat: float
@@ -70,7 +76,11 @@ class Message(_message.Message):
     drain_request: DrainRequest
     recall_work: Attempt
     goodbye: str
-    def __init__(self, register: _Optional[_Union[Register, _Mapping]] = ..., worker_beat: _Optional[_Union[WorkerStatus, _Mapping]] = ..., beat_echo: _Optional[float] = ..., disk_reported: _Optional[_Union[DiskUse, _Mapping]] = ..., credit_changed: _Optional[int] = ..., work_accepted: _Optional[_Union[Attempt, _Mapping]] = ..., work_rejected: _Optional[_Union[WorkRejected, _Mapping]] = ..., work_progressed: _Optional[_Union[WorkProgressed, _Mapping]] = ..., work_ready: _Optional[_Union[WorkReady, _Mapping]] = ..., work_failed: _Optional[_Union[WorkFailed, _Mapping]] = ..., work_returned: _Optional[_Union[Attempt, _Mapping]] = ..., work_canceled: _Optional[_Union[Attempt, _Mapping]] = ..., artifact_lost: _Optional[_Union[ArtifactLost, _Mapping]] = ..., throttled: _Optional[float] = ..., work_ended: _Optional[_Union[Attempt, _Mapping]] = ..., registered: _Optional[_Union[Registered, _Mapping]] = ..., refused: _Optional[str] = ..., coordinator_beat: _Optional[float] = ..., credit_confirmed: _Optional[int] = ..., assign_work: _Optional[_Union[AssignWork, _Mapping]] = ..., cancel_work: _Optional[_Union[Attempt, _Mapping]] = ..., cancel_query: _Optional[str] = ..., artifact_ack: _Optional[_Union[Attempt, _Mapping]] = ..., drain_request: _Optional[_Union[DrainRequest, _Mapping]] = ..., recall_work: _Optional[_Union[Attempt, _Mapping]] = ..., goodbye: _Optional[str] = ...) -> None: ...
+    leader_announced: int
+    hold_thing: HoldThing
+    drop_thing: DropThing
+    report_wanted: ReportWanted
+    def __init__(self, register: _Optional[_Union[Register, _Mapping]] = ..., worker_beat: _Optional[_Union[WorkerStatus, _Mapping]] = ..., beat_echo: _Optional[float] = ..., disk_reported: _Optional[_Union[DiskUse, _Mapping]] = ..., credit_changed: _Optional[int] = ..., work_accepted: _Optional[_Union[Attempt, _Mapping]] = ..., work_rejected: _Optional[_Union[WorkRejected, _Mapping]] = ..., work_progressed: _Optional[_Union[WorkProgressed, _Mapping]] = ..., work_ready: _Optional[_Union[WorkReady, _Mapping]] = ..., work_failed: _Optional[_Union[WorkFailed, _Mapping]] = ..., work_returned: _Optional[_Union[Attempt, _Mapping]] = ..., work_canceled: _Optional[_Union[Attempt, _Mapping]] = ..., artifact_lost: _Optional[_Union[ArtifactLost, _Mapping]] = ..., throttled: _Optional[float] = ..., work_ended: _Optional[_Union[Attempt, _Mapping]] = ..., holdings_reported: _Optional[_Union[HoldingsReported, _Mapping]] = ..., registered: _Optional[_Union[Registered, _Mapping]] = ..., refused: _Optional[str] = ..., coordinator_beat: _Optional[float] = ..., credit_confirmed: _Optional[int] = ..., assign_work: _Optional[_Union[AssignWork, _Mapping]] = ..., cancel_work: _Optional[_Union[Attempt, _Mapping]] = ..., cancel_query: _Optional[str] = ..., artifact_ack: _Optional[_Union[Attempt, _Mapping]] = ..., drain_request: _Optional[_Union[DrainRequest, _Mapping]] = ..., recall_work: _Optional[_Union[Attempt, _Mapping]] = ..., goodbye: _Optional[str] = ..., leader_announced: _Optional[int] = ..., hold_thing: _Optional[_Union[HoldThing, _Mapping]] = ..., drop_thing: _Optional[_Union[DropThing, _Mapping]] = ..., report_wanted: _Optional[_Union[ReportWanted, _Mapping]] = ...) -> None: ...
 
 class Attempt(_message.Message):
     __slots__ = ("query_id", "leaf_id", "work_id", "number")
@@ -225,5 +235,81 @@ class AssignWork(_message.Message):
     def __init__(self, attempt: _Optional[_Union[Attempt, _Mapping]] = ..., kind: _Optional[str] = ..., payload: _Optional[bytes] = ..., affinity_key: _Optional[str] = ..., tenant: _Optional[str] = ..., placement: _Optional[str] = ..., is_light: _Optional[bool] = ..., leaves_nothing: _Optional[bool] = ...) -> None: ...
 
 class DrainRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class HeldId(_message.Message):
+    __slots__ = ("thing_id", "generation")
+    THING_ID_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    thing_id: str
+    generation: int
+    def __init__(self, thing_id: _Optional[str] = ..., generation: _Optional[int] = ...) -> None: ...
+
+class HeldError(_message.Message):
+    __slots__ = ("code", "message", "retryable")
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    RETRYABLE_FIELD_NUMBER: _ClassVar[int]
+    code: str
+    message: str
+    retryable: bool
+    def __init__(self, code: _Optional[str] = ..., message: _Optional[str] = ..., retryable: _Optional[bool] = ...) -> None: ...
+
+class Holding(_message.Message):
+    __slots__ = ("held_id", "state", "error")
+    HELD_ID_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    held_id: HeldId
+    state: str
+    error: HeldError
+    def __init__(self, held_id: _Optional[_Union[HeldId, _Mapping]] = ..., state: _Optional[str] = ..., error: _Optional[_Union[HeldError, _Mapping]] = ...) -> None: ...
+
+class HoldingsReported(_message.Message):
+    __slots__ = ("fence", "since", "number", "kinds", "takes_more", "holdings", "gone")
+    FENCE_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    KINDS_FIELD_NUMBER: _ClassVar[int]
+    TAKES_MORE_FIELD_NUMBER: _ClassVar[int]
+    HOLDINGS_FIELD_NUMBER: _ClassVar[int]
+    GONE_FIELD_NUMBER: _ClassVar[int]
+    fence: int
+    since: int
+    number: int
+    kinds: _containers.RepeatedScalarFieldContainer[str]
+    takes_more: bool
+    holdings: _containers.RepeatedCompositeFieldContainer[Holding]
+    gone: _containers.RepeatedCompositeFieldContainer[HeldId]
+    def __init__(self, fence: _Optional[int] = ..., since: _Optional[int] = ..., number: _Optional[int] = ..., kinds: _Optional[_Iterable[str]] = ..., takes_more: _Optional[bool] = ..., holdings: _Optional[_Iterable[_Union[Holding, _Mapping]]] = ..., gone: _Optional[_Iterable[_Union[HeldId, _Mapping]]] = ...) -> None: ...
+
+class HoldThing(_message.Message):
+    __slots__ = ("fence", "held_id", "group_id", "kind", "payload", "tenant", "pinned_to")
+    FENCE_FIELD_NUMBER: _ClassVar[int]
+    HELD_ID_FIELD_NUMBER: _ClassVar[int]
+    GROUP_ID_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    PINNED_TO_FIELD_NUMBER: _ClassVar[int]
+    fence: int
+    held_id: HeldId
+    group_id: str
+    kind: str
+    payload: bytes
+    tenant: str
+    pinned_to: str
+    def __init__(self, fence: _Optional[int] = ..., held_id: _Optional[_Union[HeldId, _Mapping]] = ..., group_id: _Optional[str] = ..., kind: _Optional[str] = ..., payload: _Optional[bytes] = ..., tenant: _Optional[str] = ..., pinned_to: _Optional[str] = ...) -> None: ...
+
+class DropThing(_message.Message):
+    __slots__ = ("fence", "held_id")
+    FENCE_FIELD_NUMBER: _ClassVar[int]
+    HELD_ID_FIELD_NUMBER: _ClassVar[int]
+    fence: int
+    held_id: HeldId
+    def __init__(self, fence: _Optional[int] = ..., held_id: _Optional[_Union[HeldId, _Mapping]] = ...) -> None: ...
+
+class ReportWanted(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

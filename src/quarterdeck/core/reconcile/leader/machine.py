@@ -505,8 +505,9 @@ class LeaderMachine:
             self._deadlines.set(LeaseTimer(worker.worker_id), self._now + self.config.adopt_s)
 
     def _announce(self, worker: Worker) -> None:
-        """Tells it whom to obey, until it has said that it does."""
-        if worker.session_id is not None:
+        """Tells it whom to obey, until it has said that it does. One that never reports holds nothing, and is told
+        nothing."""
+        if worker.report is not None:
             self._send(worker, LeaderAnnounced(self._leading))
             again_at = self._now + self.config.backoff.delay_s(1, _NO_JITTER)
             self._deadlines.set(AnnounceTimer(worker.worker_id), again_at)
@@ -515,9 +516,7 @@ class LeaderMachine:
         before = self.workers.get(opened.worker_id)
         if before is not None and before.session_id is not None and opened.incarnation >= before.incarnation:
             self._session_lost(before.session_id)
-        worker = self.workers.open(opened.session_id, opened.worker_id, opened.incarnation, opened.tenant)
-        if worker is not None and self._leads:
-            self._announce(worker)
+        self.workers.open(opened.session_id, opened.worker_id, opened.incarnation, opened.tenant)
 
     def _session_lost(self, session_id: SessionId) -> None:
         worker = self.workers.of_session(session_id)
@@ -540,8 +539,12 @@ class LeaderMachine:
             return
         worker.lease_over = False
         self._deadlines.cancel(LeaseTimer(worker.worker_id))
-        if not self._leads or not worker.obeys(self._leading):
-            return  # it was told whom to obey, and is until it says that it does
+        if not self._leads:
+            return
+        if not worker.obeys(self._leading):
+            if AnnounceTimer(worker.worker_id) not in self._deadlines:
+                self._announce(worker)
+            return
         self._deadlines.cancel(AnnounceTimer(worker.worker_id))
         assert worker.report is not None
         if before is None or (before.fence, before.takes_more) != (worker.report.fence, worker.report.takes_more):

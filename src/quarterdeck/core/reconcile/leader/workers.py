@@ -98,15 +98,13 @@ class Workers:
         """One that is away, with nothing left to wait for."""
         del self._workers[worker.worker_id]
 
-    def open(self, session_id: SessionId, worker_id: WorkerId, incarnation: Incarnation, tenant: str) -> Worker | None:
-        """The worker whose session this is, whose older session is closed; None when a newer process of the same worker
-        is there already."""
+    def open(self, session_id: SessionId, worker_id: WorkerId, incarnation: Incarnation, tenant: str) -> None:
+        """A worker has a session, and its older one is closed; nothing, when a newer process of it is there already."""
         worker = self.known(worker_id)
         if incarnation < worker.incarnation:
-            return None
+            return
         worker.session_id, worker.incarnation, worker.tenant = session_id, incarnation, tenant
         self._by_session[session_id] = worker
-        return worker
 
     def close(self, worker: Worker) -> None:
         """Its session is over."""
