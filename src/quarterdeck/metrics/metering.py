@@ -32,31 +32,31 @@ def coordinator_readings(families: Families) -> Readings[QueryFigures]:
     readings = Readings[QueryFigures](families)
     readings.level(
         "metrics_queries_running",
-        "Metrics queries that run now; at most `metrics.queries_at_once`.",
+        "Metrics queries that are running; at most `metrics.queries_at_once`.",
         Audience.CAPACITY,
         lambda figures: figures.queries_running,
     )
     readings.level(
         "metrics_queries_queued",
-        "Metrics queries that wait because `metrics.queries_at_once` others run. Autoscale on it.",
+        "Metrics queries that wait because `metrics.queries_at_once` others are running. Autoscale on it.",
         Audience.CAPACITY,
         lambda figures: figures.queries_queued,
     )
     readings.level(
         "oldest_queued_query_age_seconds",
-        "How long the metrics query that has waited longest has waited; 0 when none waits.",
+        "How long the oldest waiting metrics query has waited; 0 if none waits.",
         Audience.CAPACITY,
         lambda figures: figures.oldest_queued_query_age_s,
     )
     readings.level(
         "query_memory_bytes",
-        "What metrics queries take in this process, and answers that are being sent, as far as they know.",
+        "Memory of metrics queries in this process, including answers that are being sent, by their own estimate.",
         Audience.CAPACITY,
         lambda figures: figures.query_memory_bytes,
     )
     readings.total(
         "queries_ended_for_memory_total",
-        "Metrics queries that were refused or ended because the process has no more memory for all of them.",
+        "Metrics queries that were refused or ended because memory for all of them ran out.",
         Audience.ON_CALL,
         lambda figures: figures.queries_ended_for_memory,
     )
@@ -83,26 +83,26 @@ def worker_readings(families: Families) -> Readings[LeafFigures]:
     readings = Readings[LeafFigures](families)
     readings.total_by(
         "sample_lookups_total",
-        "Row groups of segments that a query needed and that were in memory (`hit`), or had to be read (`miss`).",
+        "Row groups of segments that a query needed: in memory (`hit`), or to be read (`miss`).",
         Audience.TUNING,
         label("result", Lookup),
         lambda figures: {Lookup.HIT: figures.sample_hits, Lookup.MISS: figures.sample_misses},
     )
     readings.level(
         "sample_memory_bytes",
-        "Memory that samples take which were read and may be asked for again.",
+        "Memory of samples that are kept for the next query.",
         Audience.CAPACITY,
         lambda figures: figures.sample_memory_bytes,
     )
     readings.level(
         "query_memory_bytes",
-        "What works of metrics queries take in this process, as far as they know.",
+        "Memory of works of metrics queries in this process, by their own estimate.",
         Audience.CAPACITY,
         lambda figures: figures.query_memory_bytes,
     )
     readings.total(
         "queries_ended_for_memory_total",
-        "Metrics queries whose works were refused or ended because the process has no more memory for all of them.",
+        "Metrics queries whose works were refused or ended because memory for all of them ran out.",
         Audience.ON_CALL,
         lambda figures: figures.queries_ended_for_memory,
     )
@@ -125,14 +125,16 @@ class LakeMetrics:
         """What there is, for the reference."""
         self.removed = self.families.counter_by(
             "orphans_removed_total",
-            "Objects in the lake that nobody referred to and that were removed.",
+            "Objects in the lake that were removed because nothing referred to them.",
             Audience.CAPACITY,
             label("kind", OrphanKind),
         )
-        self.removed_bytes = self.families.counter("orphans_removed_bytes_total", "What they took.", Audience.CAPACITY)
+        self.removed_bytes = self.families.counter(
+            "orphans_removed_bytes_total", "Bytes of these objects.", Audience.CAPACITY
+        )
         self.rounds_failed = self.families.counter(
             "orphan_rounds_failed_total",
-            "Looks for orphans that broke off: the lake or the catalog could not be read.",
+            "Searches for orphans that failed, because the lake or the catalog could not be read.",
             Audience.ON_CALL,
         )
 
@@ -140,5 +142,5 @@ class LakeMetrics:
 METRICS_OF_METRICS: Final = MetricsOf(
     on_coordinator=coordinator_readings,
     on_worker=worker_readings,
-    services=(Service("Lake", "Of coordinators, which look after the lake.", LakeMetrics),),
+    services=(Service("Lake", "In coordinators, which look after the lake.", LakeMetrics),),
 )

@@ -56,7 +56,7 @@ class RecruiterMetrics:
         """What there is, for the reference."""
         self.wait = self.families.histogram(
             "worker_wait_seconds",
-            "How long a worker that was given away had waited in the pool, since it registered last.",
+            "How long a worker had waited in the pool since it last registered, when it was given away.",
             Audience.CAPACITY,
             POOL_S,
         )
@@ -75,14 +75,14 @@ def _declare(readings: Readings[RecruiterFigures]) -> None:
     capacity = Audience.CAPACITY
     readings.level(
         "free_workers",
-        "Workers that wait to be recruited. Autoscale down on it.",
+        "Free workers in the pool. Autoscale down on it.",
         capacity,
         lambda figures: figures.free_workers,
     )
-    readings.level("nodes", "Nodes that have free workers.", capacity, lambda figures: figures.nodes)
+    readings.level("nodes", "Nodes with free workers.", capacity, lambda figures: figures.nodes)
     readings.level(
         "reserved_workers",
-        "Workers given away that have not registered again since; one that stays away is forgotten after 15 minutes.",
+        "Workers that were given away and have not registered again. One that stays away is forgotten after 15 min.",
         capacity,
         lambda figures: figures.reserved_workers,
     )
@@ -91,13 +91,13 @@ def _declare(readings: Readings[RecruiterFigures]) -> None:
     readings.total("workers_granted_total", "Workers given away.", capacity, lambda figures: figures.workers_granted)
     readings.total(
         "workers_short_total",
-        "Workers that were asked for and not there. Autoscale up on its rate.",
+        "Workers that were asked for and not available. Autoscale up on its rate.",
         capacity,
         lambda figures: figures.workers_short,
     )
     readings.total(
         "registrations_total",
-        "Registrations of workers; a free one registers again whenever its long poll is over.",
+        "Registrations of workers. A free worker registers again whenever its long poll ends.",
         Audience.TUNING,
         lambda figures: figures.registrations,
     )
@@ -124,7 +124,7 @@ def _declare(readings: Readings[RecruiterFigures]) -> None:
     )
     readings.total_by(
         "callers_rejected_total",
-        "Callers that were not let in, by why; in a coordinator the same as its own.",
+        "Callers that were turned away, by reason. In a coordinator, the same as its own.",
         Audience.ON_CALL,
         label("reason", Rejection),
         lambda figures: figures.rejections,
@@ -187,13 +187,13 @@ METRICS_OF_RECRUITER: Final = MetricsOf(
     services=(
         Service(
             "Recruiter",
-            "Of `quarterdeck recruiter`, and of every coordinator, which is a recruiter too.",
+            "In `quarterdeck recruiter`, and in every coordinator, which is a recruiter too.",
             RecruiterMetrics,
         ),
     ),
     questions=(
         (
-            "Which share of the workers that were asked for was there?",
+            "Which share of the workers that were asked for was available?",
             f"{_GRANTED} / {_ASKED}",
         ),
     ),

@@ -26,23 +26,26 @@ def worker_readings(families: Families) -> Readings[ReservationFigures]:
         "reserved", "1 while the worker is reserved for a log search, else 0.", Audience.CAPACITY, lambda f: f.reserved
     )
     readings.level(
-        "searches_in_flight", "Parts of log searches that run now.", Audience.CAPACITY, lambda figures: figures.searches
+        "searches_in_flight",
+        "Parts of log searches that are running.",
+        Audience.CAPACITY,
+        lambda figures: figures.searches,
     )
     readings.total(
         "searches_broken_total",
-        "Parts of log searches that were not finished: whoever asked went away, hung, or released the worker.",
+        "Parts of log searches that did not finish, because the root disconnected, hung, or released the worker.",
         Audience.ON_CALL,
         lambda figures: figures.searches_broken,
     )
     readings.total(
         "recruit_registrations_failed_total",
-        "Tries to register with a recruiter that failed.",
+        "Failed attempts to register with a recruiter.",
         Audience.ON_CALL,
         lambda figures: figures.recruit_failures,
     )
     readings.total(
         "abandoned_total",
-        "Times the worker was reserved, and nothing to search came.",
+        "Times the worker gave up a reservation because nothing came to search.",
         Audience.ON_CALL,
         lambda figures: figures.abandoned,
     )

@@ -35,28 +35,29 @@ class SearchMetrics:
         """What there is, for the reference."""
         self.latency = self.families.histogram_by(
             "duration_seconds",
-            "From the beginning of a log search to its end, by how it ended; `partial` has files with problems.",
+            "Duration of a log search, by how it ended; `partial` means that files had problems.",
             Audience.SERVICE_LEVEL,
             QUERY_S,
             label("outcome", SearchOutcome),
         )
         """Observed once for each search that was begun."""
         self.searched_bytes = self.families.counter(
-            "searched_bytes_total", "Bytes of files that log searches have searched.", Audience.CAPACITY
+            "searched_bytes_total", "Bytes of files searched.", Audience.CAPACITY
         )
         self.workers_lost = self.families.counter(
             "workers_lost_total",
-            "Recruited workers that log searches have lost. Few are restarts; many are a network, or files that kill.",
+            "Recruited workers that log searches have lost. "
+            "Few are restarts. Many mean a bad network, or files that kill workers.",
             Audience.ON_CALL,
         )
         self.chunks_retried = self.families.counter(
             "chunks_retried_total",
-            "Parts of log searches that were given to another worker because theirs was lost.",
+            "Parts of log searches that were given to another worker because the first was lost.",
             Audience.ON_CALL,
         )
         self._readings = Readings[SearchFigures](self.families)
         self._readings.level(
-            "running", "Log searches that run now.", Audience.CAPACITY, lambda figures: figures.running
+            "running", "Log searches that are running.", Audience.CAPACITY, lambda figures: figures.running
         )
         self._readings.register()
 
@@ -71,13 +72,13 @@ METRICS_OF_SEARCH: Final = MetricsOf(
     services=(
         Service(
             "Log search",
-            "Of coordinators and of `quarterdeck recruiter`, which are the roots of log searches.",
+            "In coordinators and in `quarterdeck recruiter`, which are the roots of log searches.",
             SearchMetrics,
         ),
     ),
     questions=(
         (
-            "How many workers does a log search lose on the way?",
+            "How many workers does a log search lose?",
             f"{_LOST} / {_ENDED}",
         ),
     ),

@@ -11,14 +11,16 @@ from quarterdeck.telemetry.metrics.process import OF_EVERY_PROCESS
 _HEAD = """\
 # Metrics
 
-Every process answers `GET /metrics` in Prometheus' text format, or in OpenMetrics for a scraper that asks for it.
-OpenMetrics has exemplars: beside a bucket stand the `query_id` and `work_id` of one observation in it, under which its
-logs and spans are found. Ids are never labels; label values come from closed sets, so the number of time series of a
-process is fixed. The exceptions are `node`, whose values are the nodes of the workers, at most 1,000 of them, those
-with the largest numbers; and `route`, whose values are the paths that a process serves and that ever held it up.
+Every process answers `GET /metrics` in Prometheus' text format, or in OpenMetrics if the scraper asks for it.
+OpenMetrics has exemplars: a bucket shows the `query_id` and `work_id` of one observation in it, and you can search logs
+and spans for them.
 
-Durations are in seconds, sizes in bytes. A total counts from the start of the process. This page is printed by
-`python -m quarterdeck.reference metrics`, and a test keeps it equal to the code.
+Ids are never labels. Label values come from closed sets, so the number of time series of a process is fixed. There are
+two exceptions. The values of `node` are the nodes of the workers; if there are more than 1,000, those with the largest
+numbers are shown. The values of `route` are those paths of a process that ever blocked its event loop.
+
+Durations are in seconds, sizes in bytes. A total counts from the start of the process.
+`python -m quarterdeck.reference metrics` prints this page, and a test keeps it equal to the code.
 
 ## For whom
 
@@ -27,10 +29,10 @@ Durations are in seconds, sizes in bytes. A total counts from the start of the p
 """
 
 _AUDIENCES = {
-    Audience.SERVICE_LEVEL: "whoever answers for what the people who ask get",
-    Audience.ON_CALL: "whoever is called when something breaks, and wants to know what and where",
-    Audience.CAPACITY: "whoever decides on workers, disk and memory; autoscalers too",
-    Audience.TUNING: "whoever changes a setting or a plan, and wants to know whether it got better",
+    Audience.SERVICE_LEVEL: "people who are responsible for the service that users get",
+    Audience.ON_CALL: "people who are called when something breaks, and need to know what and where",
+    Audience.CAPACITY: "people who decide on workers, disk and memory; also autoscalers",
+    Audience.TUNING: "people who change a setting or a plan, and want to know whether that helped",
 }
 
 _QUESTIONS = """\
@@ -45,15 +47,15 @@ _QUESTIONS = """\
 | Which share of works goes to the worker with the warm cache? | `sum(rate(\
 quarterdeck_coordinator_affinity_assignments_total{result="hit"}[5m])) / sum(rate(\
 quarterdeck_coordinator_affinity_assignments_total[5m]))` |
-| How often is a fetched result not what was announced? | `sum(rate(\
+| How often does a fetched result differ from what was announced? | `sum(rate(\
 quarterdeck_coordinator_checksum_mismatches_total[5m])) / sum(rate(quarterdeck_coordinator_fetch_seconds_count[5m]))` |
 | Are the workers busy? | `sum(quarterdeck_worker_running_tasks) / sum(quarterdeck_worker_slots)` |
 | Does work wait? | `max(quarterdeck_coordinator_oldest_work_age_seconds)` |
 """
 
 _STANDARD = """\
-Beside these there are prometheus-client's own: `process_resident_memory_bytes`, `process_cpu_seconds_total`,
-`process_open_fds` and others about the process, `python_info`, and `python_gc_…` about its garbage collector.
+prometheus-client adds its own: `process_resident_memory_bytes`, `process_cpu_seconds_total`, `process_open_fds` and
+others about the process, `python_info`, and `python_gc_…` about its garbage collector.
 """
 
 

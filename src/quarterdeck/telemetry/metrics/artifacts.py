@@ -8,7 +8,7 @@ class ArtifactMetrics:
     def __init__(self, families: Families) -> None:
         self.removed = families.counter_by(
             "artifacts_removed_total",
-            "Artifacts deleted, by why. `expired` and `evicted` cost their work another attempt.",
+            "Artifacts deleted, by reason. `expired` and `evicted` cost their work another attempt.",
             Audience.ON_CALL,
             label("reason", RemovalReason),
         )

@@ -11,7 +11,8 @@ class ControlMetrics:
     def __init__(self, families: Families) -> None:
         self.disconnects = families.counter_by(
             "disconnects_total",
-            "Sessions that ended, by why. Only `goodbye` is orderly; `not_reading` is a peer whose outbox overflowed.",
+            "Sessions that ended, by reason. Only `goodbye` is orderly; "
+            "`not_reading` means that the peer let our outbox overflow.",
             Audience.ON_CALL,
             label("reason", DisconnectReason),
         )
@@ -19,7 +20,7 @@ class ControlMetrics:
 
         self.reconnect = families.histogram(
             "reconnect_seconds",
-            "From losing a session with a peer until there is one with the same peer again.",
+            "From losing a session with a peer until the next session with it.",
             Audience.ON_CALL,
             RECONNECT_S,
         )
@@ -33,7 +34,7 @@ class CoordinatorControlMetrics(ControlMetrics):
         super().__init__(families)
         self.heartbeat_rtt = families.histogram(
             "heartbeat_rtt_seconds",
-            "From sending a heartbeat until its echo is back. A rise is the network, or a busy event loop.",
+            "From sending a heartbeat until its echo is back. A rise means a slow network, or a busy event loop.",
             Audience.ON_CALL,
             ROUND_TRIP_S,
         )

@@ -54,7 +54,7 @@ class CoordinatorFigures:
     checksum_mismatches: int
     """Fetched results whose bytes were not those announced."""
     results_dropped: int
-    """Results fetched in vain: another attempt was first, or the query had ended."""
+    """Fetched results that were not needed: another attempt was first, or the query had ended."""
     stalls: Mapping[str, int] = field(default_factory=dict[str, int])
     """Of the event loop, by route."""
     stalled_s: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -84,49 +84,47 @@ class CoordinatorMetrics:
 
 
 def _declare_control(readings: Readings[CoordinatorFigures]) -> None:
-    readings.level(
-        "active_streams", "Sessions with workers now.", Audience.ON_CALL, lambda figures: figures.active_streams
-    )
+    readings.level("active_streams", "Sessions with workers.", Audience.ON_CALL, lambda figures: figures.active_streams)
     readings.total(
         "sessions_opened_total",
-        "Sessions with workers begun.",
+        "Sessions with workers that began.",
         Audience.ON_CALL,
         lambda figures: figures.sessions_opened,
     )
     readings.total(
         "protocol_errors_total",
-        "Peers that sent what cannot be: another version, or a bug.",
+        "Peers that broke the protocol: another version, or a bug.",
         Audience.ON_CALL,
         lambda figures: figures.protocol_errors,
     )
     readings.total(
         "connections_without_registration_total",
-        "Connections that never said who they were: port scanners, wrong addresses, other versions.",
+        "Connections that never registered: port scanners, wrong addresses, other versions.",
         Audience.ON_CALL,
         lambda figures: figures.connections_without_registration,
     )
     readings.total(
         "registrations_refused_total",
-        "Workers that were not let in, such as an older incarnation of one that is here.",
+        "Workers that were refused, such as an older incarnation of one that is connected.",
         Audience.ON_CALL,
         lambda figures: figures.registrations_refused,
     )
     readings.total(
         "own_pauses_total",
-        "Times this process itself stood still long enough to miss heartbeats.",
+        "Times this process was stopped long enough to miss heartbeats.",
         Audience.ON_CALL,
         lambda figures: figures.own_pauses,
     )
     readings.total_by(
         "callers_rejected_total",
-        "Callers that were not let in, by why: no token, no TLS, another version.",
+        "Callers that were turned away, by reason: no token, no TLS, another version.",
         Audience.ON_CALL,
         label("reason", Rejection),
         lambda figures: figures.rejections,
     )
     readings.level_by(
         "workers",
-        "Workers by state; only an accepting one is given work.",
+        "Workers by state. Only `accepting` ones get work.",
         Audience.CAPACITY,
         label("state", WorkerState),
         lambda figures: figures.workers,
@@ -142,7 +140,7 @@ def _declare_work(readings: Readings[CoordinatorFigures]) -> None:
     )
     readings.level(
         "oldest_work_age_seconds",
-        "How long the work that has waited longest for a worker has waited; 0 when none waits. Autoscale on it.",
+        "How long the oldest waiting work has waited for a worker; 0 if none waits. Autoscale on it.",
         Audience.CAPACITY,
         lambda figures: figures.oldest_work_age_s,
     )
@@ -153,17 +151,17 @@ def _declare_work(readings: Readings[CoordinatorFigures]) -> None:
         Label("state", _LIVE_STATES),
         lambda figures: figures.works,
     )
-    readings.level("active_queries", "Queries open now.", Audience.CAPACITY, lambda figures: figures.active_queries)
+    readings.level("active_queries", "Open queries.", Audience.CAPACITY, lambda figures: figures.active_queries)
     readings.total_by(
         "affinity_assignments_total",
-        "Assignments to the worker whose cache is warm (`hit`) or to another (`miss`); hits by all is the hit ratio.",
+        "Assignments to the worker whose cache is warm (`hit`) or to another (`miss`). The hit ratio is hits by all.",
         Audience.TUNING,
         label("result", Lookup),
         lambda figures: {Lookup.HIT: figures.affinity_hits, Lookup.MISS: figures.affinity_misses},
     )
     readings.total(
         "results_dropped_total",
-        "Results fetched in vain: another attempt was first, or the query had ended.",
+        "Fetched results that were not needed: another attempt was first, or the query had ended.",
         Audience.TUNING,
         lambda figures: figures.results_dropped,
     )
@@ -172,16 +170,14 @@ def _declare_work(readings: Readings[CoordinatorFigures]) -> None:
     )
     readings.total(
         "checksum_mismatches_total",
-        "Fetched results whose bytes were not those announced. Divided by the fetches it is the mismatch rate.",
+        "Fetched results whose bytes differ from the announced checksum. Divide by the fetches for the mismatch rate.",
         Audience.ON_CALL,
         lambda figures: figures.checksum_mismatches,
     )
-    readings.level(
-        "spool_bytes", "Fetched results that lie on disk.", Audience.CAPACITY, lambda figures: figures.spool_bytes
-    )
+    readings.level("spool_bytes", "Fetched results on disk.", Audience.CAPACITY, lambda figures: figures.spool_bytes)
     readings.level(
         "disk_free_bytes",
-        "Free on the file system of the spool.",
+        "Free space on the file system of the spool.",
         Audience.CAPACITY,
         lambda figures: figures.disk_free_bytes,
     )

@@ -14,7 +14,7 @@ class ExecutionMetrics:
     def __init__(self, families: Families, kinds: Iterable[WorkKind]) -> None:
         self.task_wait = families.histogram(
             "task_wait_seconds",
-            "From accepting a work until it has a slot. When it grows, slots are too few.",
+            "From accepting a work until it has a slot. If it grows, there are too few slots.",
             Audience.CAPACITY,
             STEP_S,
         )
@@ -22,7 +22,7 @@ class ExecutionMetrics:
 
         self.task_runtime = families.histogram_by_two(
             "task_runtime_seconds",
-            "One work in its slot, from start to end: download, query and artifact, by kind and by how it ended.",
+            "Time of a work in its slot, including download, query and artifact, by kind and by how it ended.",
             Audience.CAPACITY,
             TASK_S,
             (Label("kind", tuple(kinds)), label("outcome", Outcome)),
@@ -44,7 +44,7 @@ class ExecutionMetrics:
 
         self.query = families.histogram_by(
             "engine_query_seconds",
-            "The engine's part of a work: its query over local files, by how it ended.",
+            "Time of a work in the engine, which queries local files, by how it ended.",
             Audience.TUNING,
             TASK_S,
             label("outcome", Outcome),
@@ -53,7 +53,7 @@ class ExecutionMetrics:
 
         self.cancel = families.histogram(
             "cancel_seconds",
-            "From the word to cancel a running work until it has stopped and cleaned up.",
+            "From the cancel of a running work until it has stopped and cleaned up.",
             Audience.ON_CALL,
             STEP_S,
         )

@@ -158,7 +158,7 @@ class Families:
         """For whatever reads figures of this process at the scrape: one for all of them."""
         if self._figures_failed is None:
             self._figures_failed = self.counter(
-                "figures_failed_total", "Scrapes that lack the levels, because reading them failed.", Audience.ON_CALL
+                "figures_failed_total", "Scrapes without gauges, because reading them failed.", Audience.ON_CALL
             )
         return self._figures_failed
 

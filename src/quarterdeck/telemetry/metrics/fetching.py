@@ -11,7 +11,7 @@ class FetchingMetrics:
     def __init__(self, families: Families) -> None:
         self.ready_to_fetch = families.histogram(
             "ready_to_fetch_seconds",
-            "From a worker's word that a result is ready until its fetch begins.",
+            "From a worker's message that a result is ready until its fetch begins.",
             Audience.TUNING,
             STEP_S,
         )
@@ -19,7 +19,7 @@ class FetchingMetrics:
 
         self.fetch = families.histogram_by(
             "fetch_seconds",
-            "One fetch of a result, verification included, by how it ended.",
+            "Time to fetch a result, including verification, by how it ended.",
             Audience.ON_CALL,
             TRANSFER_S,
             label("outcome", Outcome),

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 _BUILD: Final = Description(
     "quarterdeck_build_info",
     MetricType.INFO,
-    "The version that runs, on which Python, and as which process.",
+    "The version of Quarterdeck, the version of Python, and the kind of process.",
     Audience.ON_CALL,
     (Label("version", ()), Label("python", ()), Label("process", ())),
 )
 _RECORDS_LOST: Final = Description(
     "quarterdeck_log_records_lost_total",
     MetricType.COUNTER,
-    "Log records that could not be written: stderr is closed, or its disk full.",
+    "Log records that could not be written, because stderr is closed or its disk is full.",
     Audience.ON_CALL,
 )
 OF_EVERY_PROCESS: Final = (_BUILD, _RECORDS_LOST)

@@ -12,7 +12,7 @@ class QueryMetrics:
     def __init__(self, families: Families) -> None:
         self.latency = families.histogram_by(
             "query_seconds",
-            "From a query's arrival to its end, by how it ended; p50, p95 and p99 come from here.",
+            "From a query's arrival to its end, by how it ended. Use it for p50, p95 and p99.",
             Audience.SERVICE_LEVEL,
             QUERY_S,
             label("outcome", Outcome),
@@ -21,7 +21,7 @@ class QueryMetrics:
 
         self.first_result = families.histogram(
             "first_result_seconds",
-            "From a query's arrival until its first result is sent to whoever asked.",
+            "From a query's arrival until its first result is sent.",
             Audience.SERVICE_LEVEL,
             QUERY_S,
         )
@@ -29,7 +29,7 @@ class QueryMetrics:
 
         self.errors = families.counter_by(
             "query_errors_total",
-            "Queries that ended with an error, by its code.",
+            "Queries that ended with an error, by code.",
             Audience.SERVICE_LEVEL,
             label("reason", ErrorCode),
         )

@@ -12,18 +12,20 @@ class SchedulingMetrics:
     def __init__(self, families: Families) -> None:
         self.assignment = families.histogram(
             "assignment_seconds",
-            "From a work's wish for a worker, at first or again, until it is assigned to one.",
+            "From when a work needs a worker, for the first time or again, until it is assigned to one.",
             Audience.CAPACITY,
             STEP_S,
         )
         """Observed at every assignment of an attempt."""
 
-        self.accepted = families.counter("works_accepted_total", "Assignments that workers took.", Audience.CAPACITY)
+        self.accepted = families.counter(
+            "works_accepted_total", "Assignments that workers accepted.", Audience.CAPACITY
+        )
         """Raised for every `WorkAccepted`."""
 
         self.rejected = families.counter_by(
             "works_rejected_total",
-            "Assignments that workers did not take, by why. Lack of room is never among the reasons.",
+            "Assignments that workers rejected, by reason. Lack of room is never a reason.",
             Audience.ON_CALL,
             label("reason", RejectReason),
         )
@@ -31,7 +33,7 @@ class SchedulingMetrics:
 
         self.reassigned = families.counter_by(
             "reassignments_total",
-            "Works that went back to be given to another worker, by why.",
+            "Works that went back to be given to another worker, by reason.",
             Audience.ON_CALL,
             label("reason", ReassignmentReason),
         )

@@ -17,14 +17,14 @@ def declare_stalls(
     """Both by the path of a route with its parameters by name, of which there are only so many."""
     readings.total_of_each(
         "event_loop_stalls_total",
-        "Times the event loop stood still for more than 100 ms, by the route that it was busy with; heartbeats wait.",
+        "Times the event loop was blocked for more than 100 ms, by the route that blocked it. Heartbeats wait.",
         Audience.ON_CALL,
         "route",
         counts,
     )
     readings.total_of_each(
         "event_loop_stall_seconds_total",
-        "How long the event loop stood still in these.",
+        "How long the event loop was blocked in these.",
         Audience.ON_CALL,
         "route",
         seconds,

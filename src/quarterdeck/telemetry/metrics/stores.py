@@ -26,13 +26,13 @@ class StoreMetrics:
         self._readings = Readings[StoreFigures](self.families)
         self._readings.level(
             "calls_hanging",
-            "Calls to local files that have not come back within `store_timeout_s`. A disk or a mount hangs.",
+            "Calls to local files that have not returned within `store_timeout_s`: a disk or a mount hangs.",
             Audience.ON_CALL,
             lambda figures: figures.hanging,
         )
         self._readings.total(
             "calls_timed_out_total",
-            "Calls to object stores, local or not, that were given up after `store_timeout_s`.",
+            "Calls to object stores, including local ones, that were given up after `store_timeout_s`.",
             Audience.ON_CALL,
             lambda figures: figures.timed_out,
         )

@@ -25,7 +25,7 @@ class WorkerFigures:
     active_streams: int
     """Sessions with coordinators."""
     queue_depth: int
-    """Works accepted that wait for a slot."""
+    """Accepted works that wait for a slot."""
     running_tasks: int
     slots: int
     accepting_work: bool
@@ -36,7 +36,7 @@ class WorkerFigures:
     cache_bytes: int
     """The parquet cache."""
     disk_limit_bytes: int
-    """What spool and cache may take together."""
+    """Disk space that spool and cache may take together."""
     disk_free_bytes: int
     """On the file system that both are on."""
     sessions_opened: int
@@ -82,59 +82,67 @@ class WorkerMetrics:
 
 def _declare_control(readings: Readings[WorkerFigures]) -> None:
     readings.level(
-        "active_streams", "Sessions with coordinators now.", Audience.ON_CALL, lambda figures: figures.active_streams
+        "active_streams", "Sessions with coordinators.", Audience.ON_CALL, lambda figures: figures.active_streams
     )
     readings.total(
         "sessions_opened_total",
-        "Sessions with coordinators begun.",
+        "Sessions with coordinators that began.",
         Audience.ON_CALL,
         lambda figures: figures.sessions_opened,
     )
     readings.total(
         "protocol_errors_total",
-        "Peers that sent what cannot be: another version, or a bug.",
+        "Peers that broke the protocol: another version, or a bug.",
         Audience.ON_CALL,
         lambda figures: figures.protocol_errors,
     )
     readings.total(
         "registrations_failed_total",
-        "Connections on which a coordinator did not answer our registration, or refused it.",
+        "Connections on which a coordinator refused our registration or did not answer it.",
         Audience.ON_CALL,
         lambda figures: figures.registrations_failed,
     )
     readings.total(
         "own_pauses_total",
-        "Times this process itself stood still long enough to miss heartbeats.",
+        "Times this process was stopped long enough to miss heartbeats.",
         Audience.ON_CALL,
         lambda figures: figures.own_pauses,
     )
     readings.total_by(
         "callers_rejected_total",
-        "Callers that were not let in, by why: no token, no TLS, another version.",
+        "Callers that were turned away, by reason: no token, no TLS, another version.",
         Audience.ON_CALL,
         label("reason", Rejection),
         lambda figures: figures.rejections,
     )
     readings.level(
-        "accepting_work", "1 while new work is taken, else 0.", Audience.ON_CALL, lambda figures: figures.accepting_work
+        "accepting_work",
+        "1 while the worker takes new work, else 0.",
+        Audience.ON_CALL,
+        lambda figures: figures.accepting_work,
     )
     readings.level(
-        "draining", "1 from the word to stop until the end, else 0.", Audience.ON_CALL, lambda figures: figures.draining
+        "draining",
+        "1 from the request to stop until the end, else 0.",
+        Audience.ON_CALL,
+        lambda figures: figures.draining,
     )
 
 
 def _declare_execution(readings: Readings[WorkerFigures]) -> None:
     readings.level(
         "work_queue_depth",
-        "Works accepted that wait for a slot.",
+        "Accepted works that wait for a slot.",
         Audience.CAPACITY,
         lambda figures: figures.queue_depth,
     )
-    readings.level("running_tasks", "Works in a slot now.", Audience.CAPACITY, lambda figures: figures.running_tasks)
+    readings.level(
+        "running_tasks", "Works that are running in a slot.", Audience.CAPACITY, lambda figures: figures.running_tasks
+    )
     readings.level("slots", "Works that can run at once.", Audience.CAPACITY, lambda figures: figures.slots)
     readings.total_by(
         "parquet_cache_lookups_total",
-        "Objects that a work needed and that were in the parquet cache (`hit`), or had to be downloaded (`miss`).",
+        "Objects that a work needed: in the parquet cache (`hit`), or to be downloaded (`miss`).",
         Audience.TUNING,
         label("result", Lookup),
         lambda figures: {Lookup.HIT: figures.cache_hits, Lookup.MISS: figures.cache_misses},
@@ -148,29 +156,29 @@ def _declare_disk(readings: Readings[WorkerFigures]) -> None:
         Audience.CAPACITY,
         lambda figures: figures.served_bytes,
     )
-    readings.level("artifacts", "Artifacts in the spool now.", Audience.CAPACITY, lambda figures: figures.artifacts)
-    readings.level("spool_bytes", "Disk that artifacts take.", Audience.CAPACITY, lambda figures: figures.spool_bytes)
+    readings.level("artifacts", "Artifacts in the spool.", Audience.CAPACITY, lambda figures: figures.artifacts)
+    readings.level("spool_bytes", "Disk space of artifacts.", Audience.CAPACITY, lambda figures: figures.spool_bytes)
     readings.level(
         "parquet_cache_bytes",
-        "Disk that the parquet cache takes.",
+        "Disk space of the parquet cache.",
         Audience.CAPACITY,
         lambda figures: figures.cache_bytes,
     )
     readings.level(
         "disk_limit_bytes",
-        "What spool and cache may take together.",
+        "Disk space that spool and cache may take together.",
         Audience.CAPACITY,
         lambda figures: figures.disk_limit_bytes,
     )
     readings.level(
         "disk_free_bytes",
-        "Free on the file system that spool and cache share.",
+        "Free space on the file system that spool and cache share.",
         Audience.ON_CALL,
         lambda figures: figures.disk_free_bytes,
     )
     readings.total(
         "artifact_drops_failed_total",
-        "Artifacts that could not be deleted; they are found at the next start.",
+        "Artifacts that could not be deleted. The next start finds them.",
         Audience.ON_CALL,
         lambda figures: figures.drops_failed,
     )
