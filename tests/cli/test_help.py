@@ -184,7 +184,7 @@ def test_bash_completes_commands_options_and_their_values() -> None:
 def test_the_other_shells_show_what_an_option_is_for(shell: str) -> None:
     told = "\n".join(completed(shell, "quarterdeck query --forma"))
     assert "--format" in told
-    assert "of a range a chart on a terminal" in told, "a default in brackets is no markup"
+    assert "for a range a chart on a terminal" in told, "a default in brackets is no markup"
     assert "search" in "\n".join(completed(shell, "quarterdeck sea"))
 
 

@@ -59,7 +59,7 @@ def test_an_error_of_use_does_not_repeat_a_value(texts: list[str]) -> None:
 
 def test_the_help_of_set_says_where_secrets_belong() -> None:
     for command in ("worker", "coordinator", "up"):
-        assert "A secret belongs into the environment or a file" in " ".join(run(command, "--help").stdout.split())
+        assert "Put secrets into the environment or a file" in " ".join(run(command, "--help").stdout.split())
 
 
 def test_a_flag_of_its_own_counts_before_set_and_one_that_was_not_given_does_not_count() -> None:

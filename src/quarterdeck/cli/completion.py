@@ -14,10 +14,10 @@ class Shell(StrEnum):
     FISH = "fish"
 
 
-def completion(shell: Annotated[Shell, typer.Argument(help="For which shell.", show_default=False)]) -> None:
-    """Print what makes a shell complete these commands and their options.
+def completion(shell: Annotated[Shell, typer.Argument(help="The shell.", show_default=False)]) -> None:
+    """Print a script that lets a shell complete these commands and their options.
 
-    Let the shell run what is printed, each time it starts or once.
+    Let the shell run the script, once or each time it starts.
 
     Examples:
 

@@ -13,37 +13,36 @@ from quarterdeck.terminal.telling import exit_code_of
 def up(
     ctx: typer.Context,
     workers: Annotated[
-        int | None, typer.Option(min=1, max=1000, help="How many.  [default: as many as cores, at least 2]")
+        int | None, typer.Option(min=1, max=1000, help="How many workers.  [default: one for each core, at least 2]")
     ] = None,
     data_dir: Annotated[
         Path,
         typer.Option(
-            help="Where all of them keep their files; one `up` at a time may have it.",
+            help="Where all processes keep their files; one `up` at a time may use it.",
             file_okay=False,
             callback=opt.whole,
         ),
     ] = opt.DEFAULT_DATA_DIR,
     http_port: Annotated[
-        int | None, typer.Option(help="Where people and programs ask; 0 takes any free one.  [default: 7070]")
+        int | None, typer.Option(help="Port for people and programs; 0 takes any free port.  [default: 7070]")
     ] = None,
     control_port: Annotated[
-        int | None, typer.Option(help="Where more workers join; 0 takes any free one.  [default: 7071]")
+        int | None, typer.Option(help="Port where more workers join; 0 takes any free port.  [default: 7071]")
     ] = None,
     keep_back: Annotated[
-        int, typer.Option(min=0, max=1000, help="How many of the workers nobody may reserve for a search.")
+        int, typer.Option(min=0, max=1000, help="How many workers nobody may reserve for a search.")
     ] = 1,
-    logs: Annotated[
-        bool, typer.Option("--logs", help="Show what they log here, instead of writing it to files.")
-    ] = False,
+    logs: Annotated[bool, typer.Option("--logs", help="Show the logs here, instead of writing them to files.")] = False,
     config: opt.ConfigFile = None,
     settings: opt.Settings = None,
 ) -> None:
     """Run a coordinator and workers on this machine.
 
-    The workers share the cores and the memory. One that dies is started again. Ctrl-C stops them all in order: queries
-    that run may finish for a while. A second Ctrl-C ends them at once.
+    The workers share the cores and the memory. A process that dies is started again. Ctrl-C stops all of them in order:
+    running queries may finish for a while. A second Ctrl-C ends them at once.
 
-    --set goes to all processes that have the setting; `worker.` or `coordinator.` before the name goes to these only.
+    --set goes to all processes that have the setting. With `worker.` or `coordinator.` before the name it goes only to
+    those.
 
     Examples:
 
@@ -65,10 +64,10 @@ def status(
     url: opt.Url = opt.DEFAULT_URL,
     watch: Annotated[
         bool | None,
-        typer.Option("--watch/--once", help="Go on until Ctrl-C, or look once.  [default: watch, on a terminal]"),
+        typer.Option("--watch/--once", help="Refresh until Ctrl-C, or show it once.  [default: watch, on a terminal]"),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="As JSON, for programs; with --watch a line each second.")
+        bool, typer.Option("--json", help="Print JSON, for programs; with --watch a line each second.")
     ] = False,
     token_file: opt.TokenFile = None,
     authority: opt.Authority = None,
@@ -76,8 +75,8 @@ def status(
 ) -> None:
     """Show the crew and its queries, live.
 
-    Each worker with its state, what it has in flight, its disk and when it was last heard; above it what waits, below
-    it the last queries.
+    Shows each worker with its state, its running work, its disk and when it was last heard from. Above is what waits,
+    below are the last queries.
 
     Examples:
 
@@ -99,15 +98,15 @@ def token(
     data_dir: Annotated[
         Path | None,
         typer.Option(
-            help="The folder of `up`, or of one process, instead of an address.", file_okay=False, callback=opt.whole
+            help="The data folder of `up` or of one process, instead of --url.", file_okay=False, callback=opt.whole
         ),
     ] = None,
 ) -> None:
     """Print the token of a crew of yours on this machine, for curl and other programs.
 
     `quarterdeck up` makes the token, and keeps it in its data folder where only you can read it. Commands of
-    `quarterdeck` find it by themselves. What only reads metrics needs none on this machine: the API of Prometheus,
-    health and figures.
+    `quarterdeck` find it by themselves. On this machine, reading metrics needs no token: the API of Prometheus, health
+    and /metrics.
 
     Examples:
 
@@ -126,7 +125,7 @@ def warm(
     data_dir: Annotated[
         Path | None,
         typer.Option(
-            help="Keep it in this data folder and nowhere else, for the crew that will use the folder.  "
+            help="Keep the compiled code in this data folder and nowhere else, for the crew that will use the folder.  "
             "[default: beside the installed package, or where a start would keep it]",
             file_okay=False,
             callback=opt.whole,
@@ -134,13 +133,12 @@ def warm(
     ] = None,
     lifeline: opt.Lifeline = None,
 ) -> None:
-    """Compile ahead what the first start would compile: for images.
+    """Compile ahead what the first start would compile, for images.
 
-    PromQL and log search run compiled code, made for the kind of processor it runs on. Without this the first start on
-    a machine makes it: one process compiles for half a minute or more, and the others wait. What is there already is
-    not compiled again. Processes take compiled code only from folders that nobody but root and their own user can
-    write: an image that compiles as root and runs as anybody is fine. A machine with another kind of processor compiles
-    anew.
+    PromQL and log search run code that is compiled for the processor of the machine. Without this command the first
+    start on a machine compiles it: one process compiles for half a minute or more, and the others wait. Nothing is
+    compiled twice. Processes load compiled code only from folders that nobody except root and their own user can write,
+    so an image may compile as root and run as anybody. On another kind of processor the first start compiles again.
 
     Examples:
 
@@ -164,12 +162,14 @@ def coordinator(
     ctx: typer.Context,
     config: opt.ConfigFile = None,
     data_dir: opt.DataDir = None,
-    http_host: Annotated[str | None, typer.Option(help="Where people and programs ask.  [default: 127.0.0.1]")] = None,
-    http_port: Annotated[int | None, typer.Option(help="0 takes any free one.  [default: 7070]")] = None,
-    control_host: Annotated[str | None, typer.Option(help="Where workers join.  [default: 127.0.0.1]")] = None,
-    control_port: Annotated[int | None, typer.Option(help="0 takes any free one.  [default: 7071]")] = None,
+    http_host: Annotated[
+        str | None, typer.Option(help="Address for people and programs.  [default: 127.0.0.1]")
+    ] = None,
+    http_port: Annotated[int | None, typer.Option(help="Its port; 0 takes any free port.  [default: 7070]")] = None,
+    control_host: Annotated[str | None, typer.Option(help="Address where workers join.  [default: 127.0.0.1]")] = None,
+    control_port: Annotated[int | None, typer.Option(help="Its port; 0 takes any free port.  [default: 7071]")] = None,
     dial: Annotated[
-        list[str] | None, typer.Option(metavar="HOST:PORT", help="Dial this worker, as often as needed.")
+        list[str] | None, typer.Option(metavar="HOST:PORT", help="Dial this worker. Repeat for more workers.")
     ] = None,
     insecure: opt.Insecure = None,
     log_level: opt.LogLevel = None,
@@ -179,8 +179,8 @@ def coordinator(
 ) -> None:
     """Run a coordinator: it plans, gives work to the crew, and answers over HTTP.
 
-    Workers join it, or it dials those that were started with --listen. It stops on SIGTERM: running queries may finish
-    for a while, then they are canceled. A second signal stops it at once.
+    Workers join it, or it dials workers that were started with --listen. It stops on SIGTERM: running queries may
+    finish for a while, then they are canceled. A second signal stops it at once.
 
     Examples:
 
@@ -210,15 +210,17 @@ def worker(
     data_dir: opt.DataDir = None,
     join: Annotated[
         list[str] | None,
-        typer.Option(metavar="HOST:PORT", help="Join this coordinator, as often as needed.  [default: 127.0.0.1:7071]"),
+        typer.Option(
+            metavar="HOST:PORT", help="Join this coordinator. Repeat to join more.  [default: 127.0.0.1:7071]"
+        ),
     ] = None,
     listen: Annotated[
         str | None,
         typer.Option(metavar="HOST:PORT", help="Let coordinators dial this worker, instead of joining them."),
     ] = None,
-    slots: Annotated[int | None, typer.Option(min=1, help="Works at the same time.  [default: the cores]")] = None,
-    http_host: Annotated[str | None, typer.Option(help="Where results are fetched.  [default: 127.0.0.1]")] = None,
-    http_port: Annotated[int | None, typer.Option(help="0 takes any free one.  [default: 0]")] = None,
+    slots: Annotated[int | None, typer.Option(min=1, help="How many works run at once.  [default: the cores]")] = None,
+    http_host: Annotated[str | None, typer.Option(help="Address for fetching results.  [default: 127.0.0.1]")] = None,
+    http_port: Annotated[int | None, typer.Option(help="Its port; 0 takes any free port.  [default: 0]")] = None,
     insecure: opt.Insecure = None,
     log_level: opt.LogLevel = None,
     settings: opt.Settings = None,
@@ -227,8 +229,8 @@ def worker(
 ) -> None:
     """Run a worker: it executes what coordinators give it, and caches what it reads.
 
-    It stops on SIGTERM: nothing new is taken, what has not begun is handed back, what runs is finished and fetched. A
-    second signal stops it at once.
+    It stops on SIGTERM: it takes nothing new, hands back work that has not begun, and finishes what runs until the
+    results are fetched. A second signal stops it at once.
 
     Examples:
 
@@ -255,25 +257,27 @@ def worker(
 def simulate(
     ctx: typer.Context,
     seed: Annotated[int | None, typer.Option(help="Replay this one seed, and print what happened.")] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Play this many seeds, one disaster each.")] = 1000,
-    start: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
-    minutes: Annotated[float | None, typer.Option(min=0, help="Go on for this long instead of a number.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Play this many seeds, one scenario each.")] = 1000,
+    start: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
+    minutes: Annotated[
+        float | None, typer.Option(min=0, help="Play for this long, instead of a number of seeds.")
+    ] = None,
     faults: Annotated[
-        str, typer.Option(help="Which disasters may happen: names with commas between, `all`, or `none`.")
+        str, typer.Option(help="Which faults may happen: names separated by commas, `all`, or `none`.")
     ] = "all",
     scenario: Annotated[
-        Path | None, typer.Option(help="Replay a scenario that was written down when it failed.", dir_okay=False)
+        Path | None, typer.Option(help="Replay a scenario that was saved when it failed.", dir_okay=False)
     ] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes at a time; as many as cores if not given.")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="How many processes play.  [default: the cores]")] = None,
     shrink: Annotated[bool, typer.Option(help="Make a failing scenario as small as it can be.")] = True,
     trace: Annotated[bool, typer.Option(help="With --seed or --scenario: print everything that happened.")] = False,
 ) -> None:
     """Run random disasters through the coordinator and the workers, and check that nothing was lost.
 
     The real coordinator and worker code runs on a simulated network, clock and disk. Processes crash and pause,
-    connections break, replies are lost after their effect, clocks jump. After every step the promises are checked: no
-    work is committed twice, forgotten or left behind. A failing seed is printed and can be replayed by anyone.
-    Capabilities have worlds of their own, each with a flag; without one it is the crew that is played.
+    connections break, replies are lost after they took effect, clocks jump. After every step the promises are checked:
+    no work is committed twice, forgotten or left behind. If a seed fails, it is printed, and anyone can replay it. A
+    capability may have a world of its own, with a flag; without a flag the crew is played.
 
     Examples:
 

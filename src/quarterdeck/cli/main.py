@@ -22,10 +22,10 @@ def make_app(capabilities: Sequence[Capability]) -> typer.Typer:
     app = typer.Typer(
         name="quarterdeck",
         cls=group_with([command for one in capabilities for command in one.commands], _BEHIND),
-        help="Answers from a data lake: one coordinator plans, a crew of workers runs, and a lost one costs a retry.",
+        help="Answers from a data lake: a coordinator plans, a crew of workers runs, and losing one costs a retry.",
         epilog="Begin with `quarterdeck demo`, or with `quarterdeck up` and, in another terminal, "
-        f"`quarterdeck status`. Whatever was typed wrong has the exit code {BAD_INPUT}; docs/exit-codes.md lists the "
-        "others.",
+        f"`quarterdeck status`. The exit code {BAD_INPUT} means that something was typed wrong; docs/exit-codes.md "
+        "lists the others.",
         context_settings={
             "help_option_names": ["-h", "--help"],
             "max_content_width": ANY_WIDTH,
@@ -43,11 +43,11 @@ def make_app(capabilities: Sequence[Capability]) -> typer.Typer:
     app.command(short_help="Print the token of a crew of yours, for curl.")(crew_commands.token)
     app.command(short_help="Run a coordinator.")(crew_commands.coordinator)
     app.command(short_help="Run a worker.")(crew_commands.worker)
-    app.command(short_help="Compile ahead what the first start would, for images.")(crew_commands.warm)
+    app.command(short_help="Compile ahead what the first start would compile.")(crew_commands.warm)
     app.command(short_help="Run random disasters, and check every promise.", context_settings=_ANY_FLAGS)(
         crew_commands.simulate
     )
-    app.command(short_help="Print what makes a shell complete these commands.")(completion.completion)
+    app.command(short_help="Print a script that lets a shell complete these commands.")(completion.completion)
     return app
 
 

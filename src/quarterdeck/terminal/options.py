@@ -26,23 +26,23 @@ ConfigFile = Annotated[
     typer.Option("--config", help="A YAML file with settings; see docs/configuration.md.", dir_okay=False),
 ]
 DataDir = Annotated[
-    Path | None, typer.Option(help="The process's own folder; one process at a time may have it.", callback=whole)
+    Path | None, typer.Option(help="The process's own folder; one process at a time may use it.", callback=whole)
 ]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="Any setting of docs/configuration.md, as often as needed. A secret belongs into the "
-        "environment or a file: everybody on this machine can read a command line.",
+        help="Any setting of docs/configuration.md. Repeat for more. Put secrets into the environment or a file: "
+        "everybody on this machine can read a command line.",
     ),
 ]
 Insecure = Annotated[
     bool | None,
     typer.Option(
         "--insecure",
-        help="Listen off loopback without TLS and token, and send a token in clear: whoever can reach the address may "
-        "read, run and change what the crew can.",
+        help="Listen off loopback without TLS and token, and send a token without TLS: everybody who can reach the "
+        "address may read, run and change what the crew can.",
         show_default=False,
     ),
 ]
@@ -50,7 +50,7 @@ InClear = Annotated[
     bool,
     typer.Option(
         "--insecure",
-        help="Send the token to another machine without TLS: whoever can read along gets it.",
+        help="Send the token to another machine without TLS: everybody on the way can read it.",
         show_default=False,
     ),
 ]
@@ -61,8 +61,8 @@ Url = Annotated[str, typer.Option(envvar="QUARTERDECK_URL", metavar="URL", help=
 TokenFile = Annotated[
     Path | None,
     typer.Option(
-        help="A file with the crew's token; the environment variable QUARTERDECK_TOKEN does as well. That of a crew of "
-        "yours on this machine is found without it.",
+        help="A file with the crew's token, instead of the environment variable QUARTERDECK_TOKEN. For a crew of yours "
+        "on this machine neither is needed.",
         dir_okay=False,
         callback=whole,
     ),
@@ -70,32 +70,34 @@ TokenFile = Annotated[
 Authority = Annotated[
     Path | None,
     typer.Option(
-        help="For https: the certificate of the authority that signed the crew's.", dir_okay=False, callback=whole
+        help="For https: the certificate of the authority that signed the crew's certificates.",
+        dir_okay=False,
+        callback=whole,
     ),
 ]
 Offline = Annotated[
     bool,
     typer.Option(
-        "--offline", help="Ask no crew: write where --config, --set and the environment say, or as if none answered."
+        "--offline", help="Ask no crew: write where --config, --set and the environment say, as if no crew answered."
     ),
 ]
 CrewFolder = Annotated[
     Path | None,
     typer.Option(
         "--data-dir",
-        help="The folder of a crew, instead of asking one: catalog and segments are below it.",
+        help="The data folder of a crew, instead of asking a crew. Catalog and segments are below it.",
         file_okay=False,
         show_default=False,
         callback=whole,
     ),
 ]
 
-At = Annotated[str | None, typer.Option(metavar="TIME", help="An instant query at this time.  [default: now]")]
-Start = Annotated[str | None, typer.Option(metavar="TIME", help="A range query from here on.")]
+At = Annotated[str | None, typer.Option(metavar="TIME", help="Ask at this time (instant query).  [default: now]")]
+Start = Annotated[str | None, typer.Option(metavar="TIME", help="Where the range begins.")]
 End = Annotated[str | None, typer.Option(metavar="TIME", help="Where the range ends.  [default: now]")]
-Tenant = Annotated[str | None, typer.Option(help="Whose samples: the header X-Scope-OrgID.")]
+Tenant = Annotated[str | None, typer.Option(help="Whose samples to read: the header X-Scope-OrgID.")]
 Timeout = Annotated[
-    str | None, typer.Option(metavar="DURATION", help="Give up after so long: 30s, or a number of seconds.")
+    str | None, typer.Option(metavar="DURATION", help="Give up after this time: 30s, or a number of seconds.")
 ]
 
 

@@ -14,37 +14,40 @@ def import_metrics(
     files: Annotated[
         list[str] | None,
         typer.Argument(
-            help="OpenMetrics (.om), Prometheus' text (.prom) or Parquet; also .gz and .zst. Of a bucket also folders "
+            help="OpenMetrics (.om), Prometheus' text (.prom) or Parquet; also .gz and .zst. In a bucket also folders "
             "and globs: s3://bucket/2026/*.om. - is standard input."
         ),
     ] = None,
     format: Annotated[  # noqa: A002 - the word that people write
-        opt.MetricsFormat | None, typer.Option(help="What the files are.  [default: by the ends of their names]")
+        opt.MetricsFormat | None, typer.Option(help="What the files are.  [default: by their names]")
     ] = None,
     at: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Text: the time of samples that have none, such as now or now-1h."),
+        typer.Option(metavar="TIME", help="Text: the time of samples without a time, such as now or now-1h."),
     ] = None,
     metric_column: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Parquet: the metric's name.  [default: metric]")
+        str | None,
+        typer.Option(metavar="COLUMN", help="Parquet: the column with the metric's name.  [default: metric]"),
     ] = None,
     metric: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Parquet: the name for all rows, instead of a column.")
+        str | None, typer.Option(metavar="NAME", help="Parquet: the metric's name for all rows, instead of a column.")
     ] = None,
-    timestamp_column: Annotated[str, typer.Option(metavar="COLUMN", help="Parquet: the time.")] = "timestamp",
+    timestamp_column: Annotated[
+        str, typer.Option(metavar="COLUMN", help="Parquet: the column with the time.")
+    ] = "timestamp",
     timestamp_unit: Annotated[
         opt.TimestampUnit, typer.Option(help="Parquet: the unit of times that are plain numbers.")
     ] = opt.TimestampUnit.MILLISECONDS,
     start_timestamp_column: Annotated[
         str | None,
         typer.Option(
-            metavar="COLUMN", help="Parquet: when a counter began to count, in the same unit.  [default: nobody knows]"
+            metavar="COLUMN", help="Parquet: the column with the time when a counter began to count, in the same unit."
         ),
     ] = None,
-    value_column: Annotated[str, typer.Option(metavar="COLUMN", help="Parquet: the value.")] = "value",
+    value_column: Annotated[str, typer.Option(metavar="COLUMN", help="Parquet: the column with the value.")] = "value",
     label_column: Annotated[
         list[str] | None,
-        typer.Option(metavar="[LABEL=]COLUMN", help="Parquet: a column that is a label, as often as needed."),
+        typer.Option(metavar="[LABEL=]COLUMN", help="Parquet: a column that is a label. Repeat for more."),
     ] = None,
     labels_column: Annotated[
         str | None,
@@ -57,17 +60,19 @@ def import_metrics(
         bool,
         typer.Option(
             "--created-timestamps",
-            help="OpenMetrics: _created lines say when a counter began to count, and are no metrics.",
+            help="OpenMetrics: read _created lines as the times when counters began to count, not as metrics.",
         ),
     ] = False,
     tenant: Annotated[str, typer.Option(help="Whose metrics they are.")] = "default",
     shards: Annotated[
         int | None,
-        typer.Option(min=1, max=64, help="Parts to store the series in, a power of two.  [default: by their number]"),
+        typer.Option(
+            min=1, max=64, help="In how many parts series are stored, a power of two.  [default: by their number]"
+        ),
     ] = None,
-    listed: Annotated[bool, typer.Option("--list", help="Show what was imported, instead of importing.")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="List what was imported, and import nothing.")] = False,
     again: Annotated[
-        bool, typer.Option("--again", help="Import what was imported before, too, and replace it.")
+        bool, typer.Option("--again", help="Also import what was imported before, and replace it.")
     ] = False,
     url: opt.Url = opt.DEFAULT_URL,
     token_file: opt.TokenFile = None,
@@ -80,12 +85,13 @@ def import_metrics(
 ) -> None:
     """Import metrics into the lake of the running crew.
 
-    The samples become Parquet files, sorted and sharded by series, that the crew queries and any other tool can read.
-    Queries see them as soon as this ends. A file is imported as a whole or not at all, and the same file only once.
+    The samples become Parquet files, sorted and sharded by series. The crew queries them, and any other tool can read
+    them. Queries see the samples as soon as the import ends. A file is imported whole or not at all, and only once.
 
-    The crew at --url is asked where its lake is, and the lake is named before and after. What it takes to open a bucket
-    or a database server is not told: it is in --config, --set or the environment, as for the coordinator. With
-    --data-dir no crew is asked; where none answers, ./quarterdeck-data is written to if it is the folder of a crew.
+    The command asks the crew at --url where its lake is, and names the lake before and after. The crew does not tell
+    the keys of a bucket or the password of a database: they are in --config, --set or the environment, as for the
+    coordinator. With --data-dir no crew is asked. If no crew answers, the import goes to ./quarterdeck-data if that is
+    the folder of a crew.
 
     A TIME is now, now-2h, -2h, 2026-01-31, 2026-01-31T12:00:00+01:00 (UTC without a zone) or seconds since 1970.
 
@@ -134,13 +140,13 @@ def import_metrics(
 
 def sample_data(
     ctx: typer.Context,
-    folder: Annotated[
-        Path, typer.Option("--dir", help="Where logs and tables are written; a new folder.", file_okay=False)
-    ] = Path("quarterdeck-sample"),
+    folder: Annotated[Path, typer.Option("--dir", help="A new folder for logs and tables.", file_okay=False)] = Path(
+        "quarterdeck-sample"
+    ),
     hours: Annotated[
-        float, typer.Option(min=0.1, max=168, help="How many hours of metrics and logs there are, until now.")
+        float, typer.Option(min=0.1, max=168, help="How many hours of metrics and logs to make, up to now.")
     ] = 6.0,
-    seed: Annotated[int, typer.Option(min=0, help="Another one makes other data.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Another seed makes other data.")] = 1,
     tenant: Annotated[str, typer.Option(help="Whose metrics they are.")] = "default",
     url: opt.Url = opt.DEFAULT_URL,
     token_file: opt.TokenFile = None,
@@ -153,12 +159,12 @@ def sample_data(
 ) -> None:
     """Make metrics, logs and tables to try things with, right after `quarterdeck up`.
 
-    The metrics of a small web site go into the lake of the running crew, as with `quarterdeck import`: counters,
-    gauges, classic and native histograms of some hours until now. Beside them there is a folder with logs (NDJSON) to
-    search, and one with requests (Parquet, a folder for each day) to scan. In the end there are commands to paste.
-    There is something to find: an instance that was away, and a quarter of an hour with slow answers and errors.
+    The metrics of a small web site go into the lake of the running crew, as with `quarterdeck import`: some hours of
+    counters, gauges, classic and native histograms, up to now. A folder gets logs (NDJSON) to search, and requests
+    (Parquet, a folder for each day) to scan. In the end the command prints commands to paste. There is something to
+    find: an instance that was away, and a quarter of an hour with slow answers and errors.
 
-    Run again, it replaces all that it has made before, up to the new now.
+    If you run it again, it replaces what it made before, up to the new now.
 
     Examples:
 
@@ -180,12 +186,12 @@ def sample_data(
 
 def list_metrics(
     pattern: Annotated[
-        str, typer.Argument(help="Only names that have this in them, or are like it with * and ?.", show_default=False)
+        str, typer.Argument(help="Only names that contain this, or match it with * and ?.", show_default=False)
     ] = "",
     format: Annotated[  # noqa: A002 - the word that people write
-        opt.ListFormat, typer.Option(help="JSON and CSV have the number of samples and the help texts, too.")
+        opt.ListFormat, typer.Option(help="JSON and CSV also have the number of samples and the help texts.")
     ] = opt.ListFormat.TABLE,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="The most metrics to list.")] = 1000,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many metrics to list at most.")] = 1000,
     tenant: opt.Tenant = None,
     url: opt.Url = opt.DEFAULT_URL,
     token_file: opt.TokenFile = None,
@@ -194,9 +200,9 @@ def list_metrics(
 ) -> None:
     """List the metrics, and when they have samples.
 
-    Each has its type where an import told it, the number of its series, and the times of its first and its last sample:
-    what to give to `quarterdeck query` as --at, --start and --end. A number after ≥ is the least it can be. The
-    coordinator knows it all from its catalog. Of another server of the Prometheus HTTP API there are the names.
+    For each metric the list shows its type if an import gave one, the number of its series, and the times of its first
+    and last sample. `quarterdeck query` takes these times as --at, --start and --end. A number after ≥ is a lower
+    bound. The coordinator knows all this from its catalog. Another server of the Prometheus HTTP API gives only names.
 
     Examples:
 
@@ -216,23 +222,24 @@ def list_metrics(
 def query(
     query: Annotated[str, typer.Argument(help="PromQL, in quotes.", show_default=False)],
     last: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="A range query over so long, until --end: 30m, 6h, 7d.")
+        str | None, typer.Option(metavar="DURATION", help="Ask over this time up to --end (range query): 30m, 6h, 7d.")
     ] = None,
     start: opt.Start = None,
     end: opt.End = None,
     at: opt.At = None,
     step: Annotated[
         str | None,
-        typer.Option(metavar="DURATION", help="From one point to the next.  [default: what the chart has room for]"),
+        typer.Option(metavar="DURATION", help="Time between two points.  [default: what the chart has room for]"),
     ] = None,
     format: Annotated[  # noqa: A002 - the word that people write
         opt.QueryFormat | None,
-        typer.Option(help="[default: table; of a range a chart on a terminal, csv in a pipe]"),
+        typer.Option(help="[default: table; for a range a chart on a terminal, csv in a pipe]"),
     ] = None,
     timeout: opt.Timeout = None,
     tenant: opt.Tenant = None,
     partial: Annotated[
-        opt.Partial | None, typer.Option(help="Whether an answer without what cannot be read is better than none.")
+        opt.Partial | None,
+        typer.Option(help="Whether to answer without segments that cannot be read.  [default: deny]"),
     ] = None,
     url: opt.Url = opt.DEFAULT_URL,
     token_file: opt.TokenFile = None,
@@ -242,10 +249,11 @@ def query(
     """Ask PromQL, and see a chart, a table, JSON or CSV.
 
     Without times it is an instant query: a table with a row for each series. With --last or --start it is a range
-    query: a chart on a terminal, and CSV with every sample in a pipe or a file. A TIME is now, now-2h, -2h, 2026-01-31,
+    query: a chart on a terminal, or CSV with every sample in a pipe or a file. A TIME is now, now-2h, -2h, 2026-01-31,
     2026-01-31T12:00:00+01:00 (UTC without a zone) or seconds since 1970.
 
-    Any server of the Prometheus HTTP API can be asked. JSON is its answer as it came. Warnings are on stderr.
+    It can ask any server of the Prometheus HTTP API. --format json prints the server's answer unchanged. Warnings go to
+    stderr.
 
     Examples:
 
@@ -275,11 +283,11 @@ def query(
 def explain(
     query: Annotated[str, typer.Argument(help="PromQL, in quotes.", show_default=False)],
     last: Annotated[
-        str, typer.Option(metavar="DURATION", help="As a range query over so long; 0 makes it an instant query.")
+        str, typer.Option(metavar="DURATION", help="Explain a range query over this time; 0 makes it an instant query.")
     ] = "1h",
-    step: Annotated[str, typer.Option(metavar="DURATION", help="From one point of the range to the next.")] = "1m",
+    step: Annotated[str, typer.Option(metavar="DURATION", help="Time between two points of the range.")] = "1m",
     analyze: Annotated[
-        bool, typer.Option("--analyze", help="Run it on the crew, and show where the time went.")
+        bool, typer.Option("--analyze", help="Run the query on the crew, and show where the time went.")
     ] = False,
     end: Annotated[
         str | None, typer.Option(metavar="TIME", help="With --analyze: where the range ends.  [default: now]")
@@ -293,12 +301,12 @@ def explain(
 ) -> None:
     """Show how a PromQL query would be evaluated, or where it is wrong.
 
-    The tree at the top is what is left for the coordinator. Each leaf below it runs where the samples are: a selector,
-    what can be computed series by series, and the aggregation on top if its parts can be put together. Nothing is read
-    and nothing needs to run.
+    The tree at the top is the coordinator's part. Each leaf below it runs where the samples are: a selector, what can
+    be computed series by series, and the aggregation on top if its parts can be combined. The command reads no samples
+    and needs no crew.
 
-    With --analyze a coordinator runs the query, and below the plan there is a bar for each work: how long it waited,
-    how long a worker had it, and how long its result took to come.
+    With --analyze a coordinator runs the query. Below the plan there is a bar for each work: how long it waited, how
+    long a worker had it, and how long fetching its result took.
 
     Examples:
 

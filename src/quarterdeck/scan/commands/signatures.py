@@ -10,13 +10,13 @@ from quarterdeck.terminal.telling import exit_code_of
 
 
 def demo(
-    rows: Annotated[int, typer.Option(min=1000, help="How many rows to make and to ask about.")] = 10_000_000,
+    rows: Annotated[int, typer.Option(min=1000, help="How many rows to write and query.")] = 10_000_000,
 ) -> None:
     """See a query survive the loss of a worker.
 
     Writes some Parquet files into a temporary folder, starts a coordinator and four workers, asks a question over all
     files, kills one worker with SIGKILL while it works, and compares the answer with the one that DuckDB gives alone.
-    It takes half a minute, needs nothing that runs already, and leaves nothing behind.
+    It takes half a minute, needs no running crew, and leaves nothing behind.
 
     Examples:
 
@@ -30,36 +30,35 @@ def demo(
 
 
 def scan(
-    sql: Annotated[
-        str, typer.Argument(help="One SELECT over the table `files`. The answer is the one over all files.")
-    ],
+    sql: Annotated[str, typer.Argument(help="One SELECT over the table `files`, which has all files.")],
     sources: Annotated[
         list[str],
-        typer.Argument(help="Parquet files, folders and globs: paths that the workers see too, or s3://bucket/…"),
+        typer.Argument(help="Parquet files, folders and globs: paths that the workers also see, or s3://bucket/…"),
     ],
     merge: Annotated[
         str | None,
         typer.Option(
             metavar="SQL",
-            help="Each group of files runs the first SELECT by itself, and this one makes the answer of their rows, "
-            "the table `parts`.",
+            help="Run the first SELECT over each group of files by itself, and this SELECT over all their rows, the "
+            "table `parts`.",
         ),
     ] = None,
     parts: Annotated[
         bool,
-        typer.Option("--parts", help="Each group of files runs the SELECT by itself, and all their rows are shown."),
+        typer.Option("--parts", help="Run the SELECT over each group of files by itself, and show all their rows."),
     ] = False,
     format: Annotated[  # noqa: A002 - the word that people write
         opt.RowFormat | None,
-        typer.Option(help="A table of the first rows, or all rows as they come.  [default: table]"),
+        typer.Option(help="A table of the first rows, or all rows as they arrive.  [default: table]"),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option(metavar="FILE.parquet", help="Write all rows there instead.", dir_okay=False)
+        Path | None, typer.Option(metavar="FILE.parquet", help="Write all rows to this file instead.", dir_okay=False)
     ] = None,
     files_per_work: Annotated[
-        int | None, typer.Option(min=1, max=10_000, help="Files in a group.  [default: up to 32 files or 64 MiB]")
+        int | None,
+        typer.Option(min=1, max=10_000, help="How many files are a group.  [default: up to 32 files or 64 MiB]"),
     ] = None,
-    timeout_s: Annotated[float | None, typer.Option(min=0.001, help="Give up after so many seconds.")] = None,
+    timeout_s: Annotated[float | None, typer.Option(min=0.001, help="Give up after this many seconds.")] = None,
     url: opt.Url = opt.DEFAULT_URL,
     token_file: opt.TokenFile = None,
     authority: opt.Authority = None,
@@ -67,11 +66,11 @@ def scan(
 ) -> None:
     """Run SQL over Parquet files on the crew.
 
-    The files are divided into groups, and the SQL with them: groups, sums, averages, DISTINCT, ORDER BY and LIMIT make
-    one answer, the same as over all files at once. SQL that cannot be divided (windows, medians, joins of files with
-    files) runs in one work, and is refused over more files than one work reads; the error shows the --merge to write.
-    A folder means the *.parquet in it and below. Folders such as date=2026-11-01 are columns, and so is filename for
-    SQL that names it. An answer is whole, or the exit code is not 0.
+    Workers share the files, in groups. The answer is the same as over all files at once, also with groups, sums,
+    averages, DISTINCT, ORDER BY and LIMIT. SQL that cannot be divided (windows, medians, joins of files with files)
+    runs in one work. Over more files than one work reads it is refused, and the error shows the --merge to write. A
+    folder means the *.parquet files in it and below. Folders such as date=2026-11-01 are columns, and so is filename
+    for SQL that names it. Either the answer is complete, or the exit code is not 0.
 
     Examples:
 

@@ -12,28 +12,32 @@ from quarterdeck.terminal.telling import exit_code_of
 
 def search(
     ctx: typer.Context,
-    query: Annotated[str, typer.Argument(help="What to find, and what to make of it; in quotes. '*' is every record.")],
+    query: Annotated[
+        str, typer.Argument(help="What to find, and what to do with it, in quotes. '*' finds every record.")
+    ],
     sources: Annotated[
         list[str],
         typer.Argument(
-            help="Files, folders and globs of NDJSON (plain, .gz, .zst) and Parquet: paths that the workers see too, "
+            help="Files, folders and globs of NDJSON (plain, .gz, .zst) and Parquet: paths that the workers also see, "
             "or s3://bucket/…"
         ),
     ],
     last: Annotated[
         str | None,
-        typer.Option(metavar="DURATION", help="Records of so long: up to now, or from --start, or to --end."),
+        typer.Option(metavar="DURATION", help="Records of this time: up to now, from --start, or up to --end."),
     ] = None,
-    start: Annotated[str | None, typer.Option(metavar="TIME", help="Records from here on.")] = None,
-    end: Annotated[str | None, typer.Option(metavar="TIME", help="Records before this.")] = None,
+    start: Annotated[str | None, typer.Option(metavar="TIME", help="Records from this time on.")] = None,
+    end: Annotated[str | None, typer.Option(metavar="TIME", help="Records before this time.")] = None,
     order: Annotated[
         opt.SearchOrder | None,
-        typer.Option(help="Of records that no stage sorts: by time, as in the files, or as found.  [default: time]"),
+        typer.Option(
+            help="Order of records, unless a stage sorts: by time, as in the files, or as found.  [default: time]"
+        ),
     ] = None,
     time_field: Annotated[
         str | None,
         typer.Option(
-            metavar="FIELD", help="What holds a record's time.  [default: ts, timestamp, time, @timestamp, _time]"
+            metavar="FIELD", help="The field with a record's time.  [default: ts, timestamp, time, @timestamp, _time]"
         ),
     ] = None,
     max_workers: Annotated[
@@ -41,14 +45,17 @@ def search(
     ] = None,
     format: Annotated[  # noqa: A002 - the word that people write
         opt.SearchFormat,
-        typer.Option(help="auto is lines or a table on a terminal, and ndjson in a pipe. csv comes when all is found."),
+        typer.Option(
+            help="auto is lines or a table on a terminal, and ndjson in a pipe. csv comes when everything is found."
+        ),
     ] = opt.SearchFormat.AUTO,
     output: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write all rows there instead, as NDJSON.", dir_okay=False)
+        Path | None,
+        typer.Option(metavar="FILE", help="Write all rows to this file instead, as NDJSON.", dir_okay=False),
     ] = None,
-    timeout_s: Annotated[float | None, typer.Option(min=0.001, help="Give up after so many seconds.")] = None,
+    timeout_s: Annotated[float | None, typer.Option(min=0.001, help="Give up after this many seconds.")] = None,
     local: Annotated[
-        bool, typer.Option("--local", help="Search with this process and all its cores; no coordinator is needed.")
+        bool, typer.Option("--local", help="Search in this process, on all cores, without a crew.")
     ] = False,
     url: opt.Url = opt.DEFAULT_URL,
     token_file: opt.TokenFile = None,
@@ -57,15 +64,15 @@ def search(
 ) -> None:
     """Search logs on the crew.
 
-    Words and "phrases" are found anywhere in a record, whatever their case. Conditions are on fields: level=error,
-    status>=500, path=/api/*, host!=a, msg=~"time.?out". All must hold, unless `or` stands between them; `not` and
-    parentheses are there. Behind a | come stages: count() sum(f) avg(f) min(f) max(f) with `by`, sort, head, tail, cut,
+    Words and "phrases" are found anywhere in a record, in upper and lower case. Conditions are on fields: level=error,
+    status>=500, path=/api/*, host!=a, msg=~"time.?out". All must match, unless `or` stands between them; `not` and
+    parentheses work too. After a | come stages: count() sum(f) avg(f) min(f) max(f) with `by`, sort, head, tail, cut,
     uniq, fields. A TIME, here and inside the search, is now, now-2h, -2h, 2026-01-31, 2026-01-31T12:00:00+01:00 (UTC
-    without a zone) or seconds since 1970. Read on in docs/search.md.
+    without a zone) or seconds since 1970. Read more in docs/search.md.
 
-    Idle workers are reserved for the search, and given back when it ends. Lines that are no records are counted and
-    their files named, and so are files that cannot be read. All else is searched: the answer is partial, and the exit
-    code 85, which no failure has (docs/exit-codes.md).
+    Idle workers are reserved for the search, and given back when it ends. Lines that are not records are counted, and
+    their files are named. So are files that cannot be read. Everything else is searched: the answer is partial, with
+    exit code 85, which no failure has (docs/exit-codes.md).
 
     Examples:
 
@@ -108,20 +115,21 @@ def recruiter(
     config: opt.ConfigFile = None,
     data_dir: opt.DataDir = None,
     http_host: Annotated[
-        str | None, typer.Option(help="Where workers register and roots recruit.  [default: 127.0.0.1]")
+        str | None, typer.Option(help="Address where workers register and searches recruit.  [default: 127.0.0.1]")
     ] = None,
-    http_port: Annotated[int | None, typer.Option(help="0 takes any free one.  [default: 7073]")] = None,
+    http_port: Annotated[int | None, typer.Option(help="Its port; 0 takes any free port.  [default: 7073]")] = None,
     insecure: opt.Insecure = None,
     log_level: opt.LogLevel = None,
     settings: opt.Settings = None,
     lifeline: opt.Lifeline = None,
     handed_settings: opt.HandedSettings = None,
 ) -> None:
-    """Run a recruiter by itself: idle workers register with it, and whoever needs some for a long job gets them.
+    """Run a recruiter by itself: idle workers register with it, and it gives them to long jobs.
 
-    Every coordinator is a recruiter, too; by itself it is one without the rest. It keeps nothing: workers that it gave
-    away do not need it, and the others register again after a restart, or with another one. It stops on SIGTERM: all
-    registered workers are sent on at once, running requests may finish for a while. A second signal stops it at once.
+    Every coordinator is also a recruiter; this command runs the recruiter alone. It stores nothing: workers that it
+    gave away do not need it, and the others register again after a restart, or with another recruiter. It stops on
+    SIGTERM: registered workers leave at once, and running requests may finish for a while. A second signal stops it at
+    once.
 
     Examples:
 
