@@ -60,9 +60,9 @@ def test_bad_input_has_one_exit_code(arguments: tuple[str, ...]) -> None:
         (("metrics", "--limit", "0"), "Invalid value for '--limit': '0' is not greater than or equal to 1\n"),
         (("scan", "x", "y", "--timeout-s", "x"), "Invalid value for '--timeout-s': 'x' is not a valid number\n"),
         (("query", "up", "--format", "x"), "'--format': 'x' is not one of 'chart', 'table', 'json', 'csv'."),
-        (("query", "up", "--at", "x"), "--at was not understood: 'x': it is no time; write it as in "),
+        (("query", "up", "--at", "x"), "--at was not understood: 'x': it is not a time; write it as in "),
         (("query", "up", "--at", "9999999999999"), "'9999999999999': so many seconds since 1970 are too"),
-        (("query", "up", "--last", "x"), "--last was not understood: 'x': it is no length of time; write it as in "),
+        (("query", "up", "--last", "x"), "--last was not understood: 'x': it is not a length of time; write it as in "),
     ],
 )
 def test_bad_input_is_told_in_plain_words_with_what_was_typed(arguments: tuple[str, ...], told: str) -> None:
@@ -84,7 +84,7 @@ def test_bad_input_is_told_in_plain_words_with_what_was_typed(arguments: tuple[s
 def test_what_is_no_text_is_bad_input_at_every_door(arguments: tuple[str, ...]) -> None:
     result = CliRunner().invoke(app, list(arguments))
     assert result.exit_code == BAD_INPUT, result.exception
-    assert "is no text in the encoding utf-8" in result.stderr
+    assert "is not text in the encoding utf-8" in result.stderr
 
 
 def test_a_terminal_without_utf_8_is_told_and_gets_no_traceback() -> None:

@@ -147,7 +147,7 @@ def test_tenants_and_shards_are_as_asked(elsewhere: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("--shards", "3"), "3 is no power of two"),
+        (("--shards", "3"), "3 is not a power of two"),
         (("--shards", "128"), "less than or equal to 64"),
         (("--tenant", ""), "nobody could ask for such a name"),
         (("--tenant", " a"), "nobody could ask for such a name"),
@@ -315,7 +315,7 @@ def test_a_stream_that_does_not_end_is_ended(elsewhere: Path, monkeypatch: pytes
     [
         (("-", "-"), 65, "standard input can be read once"),
         (("a.om", "--at", "yesterday"), 65, "--at was not understood"),
-        (("https://example.org/a.om",), 65, "https is no kind of store we know"),
+        (("https://example.org/a.om",), 65, "https is not a kind of store we know"),
     ],
 )
 def test_what_cannot_be_meant_is_told_before_anything_is_done(

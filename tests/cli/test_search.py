@@ -363,7 +363,7 @@ def test_an_answer_without_events_is_of_a_stranger(script: Script) -> None:
     script.answers[SEARCH] = (200, [])
     result = search(script)
     assert result.exit_code == 76
-    assert "its answer is no stream of events" in result.stderr
+    assert "its answer is not a stream of events" in result.stderr
 
 
 # Leaving early

@@ -100,7 +100,7 @@ def _unescaped(code: str) -> bytes:
         return chr(int(code[1:], 16)).encode()
     if len(code) == 3:
         return bytes([int(code, 8)])
-    raise ValueError(f"\\{code} is no escape of a quoted string")
+    raise ValueError(f"\\{code} is not an escape of a quoted string")
 
 
 def series(line: str) -> tuple[Labels, tuple[Point, ...]]:

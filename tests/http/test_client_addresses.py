@@ -123,5 +123,5 @@ async def test_an_address_of_ip_version_6_is_connected_to_without_its_brackets()
     ],
 )
 def test_what_is_no_plain_address_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"it is no plain http or https address|there is no port"):
+    with pytest.raises(ValueError, match=r"it is not a plain http or https address|there is no port"):
         split_address(text)

@@ -114,11 +114,11 @@ def _one_exit_code() -> Generator[None]:
 
 
 def _check_text(argument: str) -> None:
-    """A command line has bytes, and what is no text in the encoding of the terminal is text for nobody behind it."""
+    """A command line has bytes, and what is not text in the encoding of the terminal is text for nobody behind it."""
     try:
         argument.encode()
     except UnicodeEncodeError:
-        why = f"{argument!a} is no text in the encoding {sys.getfilesystemencoding()}"
+        why = f"{argument!a} is not text in the encoding {sys.getfilesystemencoding()}"
         raise UsageError(f"{why}: correct it, or set LANG to the encoding that it has") from None
 
 

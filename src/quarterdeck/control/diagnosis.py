@@ -67,7 +67,7 @@ async def _look_in_clear(host: str, port: int) -> str:
             "it speaks TLS, and this process does not; give this process the crew's files too: tls_certificate, "
             "tls_key and tls_authority"
         )
-    return "it is no control port: something else listens there; check host and port"
+    return "it is not a control port: something else listens there; check host and port"
 
 
 async def _look_with_tls(host: str, port: int, context: ssl.SSLContext) -> str:
@@ -98,7 +98,7 @@ async def _look_with_tls(host: str, port: int, context: ssl.SSLContext) -> str:
         return _not_accepted("it hung up after the handshake")
     if _is_http_2(answer):
         return "it was reached at a second look; it is tried again"
-    return "it is no control port, though it speaks TLS; check host and port (the control port is 7071 unless set)"
+    return "it is not a control port, though it speaks TLS; check host and port (the control port is 7071 unless set)"
 
 
 def _not_accepted(said: str) -> str:

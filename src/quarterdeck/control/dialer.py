@@ -25,7 +25,7 @@ _CONNECT_S = 5.0
 _NEXT_STEPS = {
     grpc.StatusCode.UNAUTHENTICATED: "; give this process the crew's token: token_file or token in its settings, or "
     "QUARTERDECK_TOKEN",
-    grpc.StatusCode.UNIMPLEMENTED: "; check host and port: it is no control port of Quarterdeck",
+    grpc.StatusCode.UNIMPLEMENTED: "; check host and port: it is not a control port of Quarterdeck",
 }
 _PART_S = 1.0
 """How long an ended conversation waits for the peer to have read its last words."""

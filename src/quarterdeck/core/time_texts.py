@@ -97,7 +97,7 @@ def parse_moment(text: str) -> Moment:
         if not MIN_CALENDAR_US <= at_us <= MAX_CALENDAR_US:
             raise ValueError("it is outside the years 1 to 9999")
         return Moment(at_us)
-    raise ValueError("it is no time")
+    raise ValueError("it is not a time")
 
 
 def counted_us(text: str, word: str) -> int | None:
@@ -124,7 +124,7 @@ def parse_length_us(text: str) -> int:
     """
     length_us = _length_us(text)
     if length_us is None:
-        raise ValueError("it is no length of time")
+        raise ValueError("it is not a length of time")
     if length_us > MAX_LENGTH_US:
         raise ValueError("it is more than 10,000 years")
     return length_us
@@ -199,7 +199,7 @@ def show_length_us(length_us: int) -> str:
 def _distance_us(text: str) -> int:
     length_us = _length_us(text)
     if length_us is None:
-        raise ValueError("it is no time")
+        raise ValueError("it is not a time")
     if length_us > MAX_LENGTH_US:
         raise ValueError("it is more than 10,000 years away")
     return length_us

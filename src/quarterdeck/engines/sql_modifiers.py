@@ -48,5 +48,5 @@ def _count(node: Node | None) -> int | None:
         return None
     count = ordinal(node)
     if count is None:
-        raise TogetherError("its LIMIT or OFFSET is no plain number")
+        raise TogetherError("its LIMIT or OFFSET is not a plain number")
     return count

@@ -63,7 +63,7 @@ class Sorted:
         if self._modifiers.is_distinct:
             name = only_name(expression)
             if name is None or not self._has_star():
-                raise TogetherError("it has DISTINCT and sorts by what is no column of its result")
+                raise TogetherError("it has DISTINCT and sorts by what is not a column of its result")
             return column_of(name)
         resolved = self._names.resolved(expression)
         if is_volatile(resolved):

@@ -68,7 +68,7 @@ def split_address(text: str) -> tuple[Origin, str]:
     """The origin and what to ask it for. Raises `ValueError` unless it is a plain http or https address."""
     match = _ADDRESS.fullmatch(text)
     if match is None:
-        raise ValueError("it is no plain http or https address")
+        raise ValueError("it is not a plain http or https address")
     scheme, host, _, port, target = match.groups()
     return _origin(scheme, host, port), target or "/"
 

@@ -103,7 +103,7 @@ def check_parquet(path: Path, url: str) -> None:
         raise QuarterdeckError(
             ErrorCode.WORK_FAILED,
             f"{url} cannot be read",
-            f"it is no Parquet file: of {size_bytes} bytes, its first and last four are not Parquet's",
+            f"it is not a Parquet file: of {size_bytes} bytes, its first and last four are not Parquet's",
             "name Parquet files only, and check that its writer has finished it",
         )
 

@@ -201,6 +201,6 @@ def _check_name(path: str) -> None:
         raise QuarterdeckError(
             ErrorCode.INVALID_ARGUMENT,
             f"{os.fsencode(path)!r} cannot be read",
-            "its name is no UTF-8",
+            "its name is not UTF-8",
             "rename it, or name the other files by a glob",
         )

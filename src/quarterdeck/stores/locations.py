@@ -57,7 +57,7 @@ def parse_location(text: str) -> Location:
         return _local(text, unquote(f"/{path}"))
     if scheme in _S3_SCHEMES:
         return _s3(text, rest)
-    raise _refused(text, f"{scheme} is no kind of store we know")
+    raise _refused(text, f"{scheme} is not a kind of store we know")
 
 
 def _check_text(text: str, name: str) -> None:
@@ -67,7 +67,7 @@ def _check_text(text: str, name: str) -> None:
     try:
         length_bytes = len(name.encode())
     except UnicodeEncodeError:
-        raise _refused(text, "it has half of a surrogate pair in it, and is no Unicode text") from None
+        raise _refused(text, "it has half of a surrogate pair in it, and is not Unicode text") from None
     if length_bytes > _BYTES_MAX:
         raise _refused(text, f"it is longer than {_BYTES_MAX:,} bytes")
 

@@ -61,7 +61,7 @@ def test_by_default_it_is_the_last_hour() -> None:
         ({"e": float("nan")}, 'invalid parameter "e": cannot parse "nan" to a valid timestamp'),
         ({"e": 10**30}, f'invalid parameter "e": cannot parse {10**30} to a valid timestamp'),
         ({"s": "now+1h"}, 'invalid parameter "e": end timestamp must not be before start time'),
-        ({"q": 5}, 'invalid parameter "q": it is no text'),
+        ({"q": 5}, 'invalid parameter "q": it is not text'),
         ({"summary": "yes"}, 'invalid parameter "summary": it is neither true nor false'),
         ({"s": 0}, TOO_MANY_STEPS),
     ],

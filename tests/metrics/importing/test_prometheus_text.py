@@ -50,7 +50,7 @@ def test_no_samples_are_fine(tmp_path: Path) -> None:
         ("up 1 1 2", "`2` stands after the time"),
         ('up 1 1 # {a="b"} 1', "stands after the time"),
         ("up{}1 1", "stands after the series"),
-        ("# TYPE up info", "no type"),
+        ("# TYPE up info", "not a type"),
         ("# TYPE", "names no metric"),
         ("# HELP 1 x", "names no metric"),
         ("up 1 1\r", "carriage return"),

@@ -59,9 +59,9 @@ def test_a_series_is_read_whole(text: str, labels: dict[str, str]) -> None:
         ("up{a", "no end"),
         ('up{a="1', "in quotes has no end"),
         ('up{a="1\\"}', "in quotes has no end"),
-        (r'up{a="\t"}', r"`\t` is no escape"),
-        (r'up{a="\\\x41"}', r"`\x` is no escape"),
-        (r'up{"\d"="1"}', r"`\d` is no escape"),
+        (r'up{a="\t"}', r"`\t` is not an escape"),
+        (r'up{a="\\\x41"}', r"`\x` is not an escape"),
+        (r'up{"\d"="1"}', r"`\d` is not an escape"),
     ],
 )
 def test_what_is_wrong_with_a_series_is_told(text: str, why: str) -> None:

@@ -57,7 +57,7 @@ def test_curl_calls_a_body_a_form_and_is_understood(asker: Asker) -> None:
     "path, members, text",
     [
         (VALUES, {}, "no tag provided"),
-        (VALUES, {"tag": 1}, 'invalid parameter "tag": it is no text'),
+        (VALUES, {"tag": 1}, 'invalid parameter "tag": it is not text'),
         (TAGS, {"q": "up["}, 'invalid parameter "q": 1:3: parse error: '),
         (TAGS, {"q": "{}"}, 'invalid parameter "q": it must contain at least one non-empty matcher'),
         (TAGS, {"s": "x"}, 'invalid parameter "s": cannot parse "x" to a valid timestamp'),

@@ -81,7 +81,7 @@ def test_bytes_that_are_no_text_are_a_bad_line(bench: Bench) -> None:
     path.write_bytes(b'{"id":1}\n{"id":"\xff\xfe"}\n\x00\x01\n{"id":2}\n')
     answer = bench.search("", [[whole(path)]])
     assert ids(answer.lines) == [1, 2]
-    assert answer.problems == [FileProblem(str(path), "lines are no JSON objects", 2)]
+    assert answer.problems == [FileProblem(str(path), "lines are not JSON objects", 2)]
 
 
 def test_an_object_with_a_key_twice_is_a_record_in_every_search(bench: Bench) -> None:

@@ -47,7 +47,7 @@ CONDITIONS = [
     (
         "count() by level",
         "^^^^^^",
-        "`count(` is no condition",
+        "`count(` is not a condition",
         "put a | before it if it is a stage, a blank behind the word if not",
     ),
     (
@@ -90,12 +90,12 @@ COMPARISONS = [
     (
         '"a b"=1',
         "^^^^^",
-        "a quoted text is no name of a field",
-        "put the field's name in backquotes, or a blank and a ~ before an expression that is no value",
+        "a quoted text is not the name of a field",
+        "put the field's name in backquotes, or a blank and a ~ before an expression that is not a value",
     ),
-    ("5xx=1", "^^^", "`5xx` is no name of a field without backquotes", _NAME),
-    ("a/b=1", "^^^", "`a/b` is no name of a field without backquotes", _NAME),
-    ("*=1", "^", "`*` is no name of a field without backquotes", _NAME),
+    ("5xx=1", "^^^", "`5xx` is not the name of a field without backquotes", _NAME),
+    ("a/b=1", "^^^", "`a/b` is not the name of a field without backquotes", _NAME),
+    ("*=1", "^", "`*` is not the name of a field without backquotes", _NAME),
     ("``=1", "^^", "the name of a field is empty", "write the name between the backquotes"),
     (
         "x<a*",
@@ -141,10 +141,10 @@ TIMES = [
         "`2026-13-01` was not understood as a time: month must be in 1..12",
         _TIME,
     ),
-    ("[ yesterday,]", "  ^^^^^^^^^", "`yesterday` was not understood as a time: it is no time", _TIME),
-    ("[,now-1x]", "  ^^^^^^", "`now-1x` was not understood as a time: it is no time", _TIME),
-    ("[,now-]", "  ^^^^", "`now-` was not understood as a time: it is no time", _TIME),
-    ("[,now-1.5h]", "  ^^^^^^^^", "`now-1.5h` was not understood as a time: it is no time", _TIME),
+    ("[ yesterday,]", "  ^^^^^^^^^", "`yesterday` was not understood as a time: it is not a time", _TIME),
+    ("[,now-1x]", "  ^^^^^^", "`now-1x` was not understood as a time: it is not a time", _TIME),
+    ("[,now-]", "  ^^^^", "`now-` was not understood as a time: it is not a time", _TIME),
+    ("[,now-1.5h]", "  ^^^^^^^^", "`now-1.5h` was not understood as a time: it is not a time", _TIME),
     (
         "[,now-11000000d]",
         "  ^^^^^^^^^^^^^",
@@ -195,8 +195,8 @@ STAGES = [
     ("| count by level", "  ^^^^^", "`count` lacks its parentheses", "write count()"),
     ("| Sum bytes", "  ^^^", "`Sum` lacks its parentheses", "write sum(FIELD)"),
     ("| sum()", "      ^", "sum() needs the name of a field", "write it as in sum(bytes)"),
-    ("| count(*)", "        ^", "`*` is no field", "leave it out: count() counts all records"),
-    ("| max(*)", "      ^", "`*` is no field", "name a field"),
+    ("| count(*)", "        ^", "`*` is not a field", "leave it out: count() counts all records"),
+    ("| max(*)", "      ^", "`*` is not a field", "name a field"),
     ("| sum(a", "       ^", "expected `)` after the field of `sum`, found the end", "write it as in sum(bytes)"),
     ("| sum(a, b)", "       ^", "expected `)` after the field of `sum`, found `,`", "write it as in sum(bytes)"),
     ("| sum(a), max", "             ^", "expected `(` after `max`, found the end", "write it as in max(bytes)"),
@@ -268,10 +268,10 @@ STAGES = [
         "expected the name of a field, found `-r`",
         "write r desc, or -r once after `sort`",
     ),
-    ("| head -5", "       ^^", "`-5` is no number of records", _COUNT),
-    ("| tail 1e3", "       ^^^", "`1e3` is no number of records", _COUNT),
-    ("| head 1000000001", "       ^^^^^^^^^^", "`1000000001` is no number of records", _COUNT),
-    ("| head ٣", "       ^", "`٣` is no number of records", _COUNT),
+    ("| head -5", "       ^^", "`-5` is not a number of records", _COUNT),
+    ("| tail 1e3", "       ^^^", "`1e3` is not a number of records", _COUNT),
+    ("| head 1000000001", "       ^^^^^^^^^^", "`1000000001` is not a number of records", _COUNT),
+    ("| head ٣", "       ^", "`٣` is not a number of records", _COUNT),
 ]
 
 ROWS = [

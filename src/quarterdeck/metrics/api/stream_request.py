@@ -54,7 +54,7 @@ def parse_stream_request(body: bytes, now_ms: int) -> StreamRequest:
     members = parse_members(body)
     query, summary = members.get("q", ""), members.get("summary", False)
     if not isinstance(query, str):
-        raise invalid_parameter("q", "it is no text")
+        raise invalid_parameter("q", "it is not text")
     if not isinstance(summary, bool):
         raise invalid_parameter("summary", "it is neither true nor false")
     end_ms = parse_moment_ms("e", members.get("e", "now"), {"now": now_ms})

@@ -56,5 +56,5 @@ def parse_tag_request(members: Mapping[str, object], now_ms: int, *, needs_tag: 
 def _text(members: Mapping[str, object], name: str) -> str:
     given = members.get(name, "")
     if not isinstance(given, str):
-        raise invalid_parameter(name, "it is no text")
+        raise invalid_parameter(name, "it is not text")
     return given

@@ -90,7 +90,7 @@ def _written_before(folder: Path) -> frozenset[str]:
             raise _not_ours(folder, "there is something in it that this command has not written") from None
         return frozenset()
     except NotADirectoryError:
-        raise _not_ours(folder, "it is no folder") from None
+        raise _not_ours(folder, "it is not a folder") from None
     except (ValueError, TypeError):
         raise _not_ours(folder, f"its list of files, {_LIST}, cannot be read") from None
     if not all(_is_below(name) for name in listed):

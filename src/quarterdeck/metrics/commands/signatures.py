@@ -117,7 +117,7 @@ def import_metrics(
     if not files and not listed:
         raise typer.BadParameter("name at least one, or --list", param_hint="FILES")
     if shards is not None and shards & (shards - 1):
-        raise typer.BadParameter(f"{shards} is no power of two", param_hint="--shards")
+        raise typer.BadParameter(f"{shards} is not a power of two", param_hint="--shards")
     opt.check_tenant(tenant)
     try:
         mapping = mapping_of(

@@ -38,7 +38,7 @@ class Assembly:
     def __init__(self, shard_count: int | None = None) -> None:
         """Without a number of shards, a power of two, it depends on how many samples there are."""
         if shard_count is not None and (shard_count < 1 or shard_count & (shard_count - 1)):
-            raise ValueError(f"{shard_count} is no power of two: works take series by the last bits of their digest")
+            raise ValueError(f"{shard_count} is not a power of two: works take series by the last bits of their digest")
         self._shard_count: Final = shard_count
         self._places: Final[dict[Labels, int]] = {}
         self._digests: Final[list[int]] = []

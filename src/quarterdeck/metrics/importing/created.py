@@ -126,7 +126,7 @@ class _Starts:
             line: int = of[at].item()
             raise bad_file(
                 self._name,
-                f"{show(self._lines[line])} is {seconds[at]}, which is no time in seconds since 1970",
+                f"{show(self._lines[line])} is {seconds[at]}, which is not a time in seconds since 1970",
                 "mend the line, or import the file without --created-timestamps",
             )
         return np.rint(seconds * 1000).astype(np.int64)

@@ -56,7 +56,7 @@ class MetadataBook:
             case "TYPE":
                 if text not in self._dialect.types:
                     raise Malformed(
-                        f"`{text[:40]}` is no type of a metric in {self._dialect.name}",
+                        f"`{text[:40]}` is not a type of metrics in {self._dialect.name}",
                         f"write one of: {', '.join(sorted(self._dialect.types))}",
                     )
                 known = replace(known, type=self._dialect.types[text])

@@ -126,6 +126,6 @@ def _end_of_string(text: str, position: int) -> int:
     for escape in _ESCAPE.finditer(string[0]):
         if escape[1] not in '"\\n':
             raise Malformed(
-                f"`{escape[0]}` is no escape", r"the escapes are \\, \" and \n; write \\ for a backslash itself"
+                f"`{escape[0]}` is not an escape", r"the escapes are \\, \" and \n; write \\ for a backslash itself"
             )
     return string.end()

@@ -48,7 +48,7 @@ class SearchStream:
         assert self._exchange is not None, "it is used as a context"
         response = self._exchange.answer()
         if not (response.getheader("content-type") or "").startswith(_EVENTS):
-            raise self._client.stranger("its answer is no stream of events")
+            raise self._client.stranger("its answer is not a stream of events")
         splitter = EventSplitter()
         while True:
             for name, data in splitter.feed(self._more(response)):

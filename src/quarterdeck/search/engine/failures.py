@@ -28,7 +28,7 @@ def damage_of(error: Exception) -> str:
     if text.startswith(_OURS):
         raise failure(error) from error
     if isinstance(error, RuntimeError) and "conversion error" in text:
-        return "it holds names that are no text"
+        return "it holds names that are not text"
     line = " ".join(text.partition("\n\nLINE ")[0].split())
     return line if len(line) <= _LONGEST else line[: _LONGEST - 3] + "..."
 

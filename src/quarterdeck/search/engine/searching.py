@@ -105,7 +105,7 @@ class Searching:
 
     def report(self) -> ChunkReport:
         bad = [
-            FileProblem(url, "a line is no JSON object" if lines == 1 else "lines are no JSON objects", lines)
+            FileProblem(url, "a line is not a JSON object" if lines == 1 else "lines are not JSON objects", lines)
             for url, lines in self._found.bad_lines.items()
         ]
         problems = (*self._problems, *bad)

@@ -87,7 +87,7 @@ class Cursor:
             reason = f"the name of a field has {len(name)} characters, and {MAX_NAME_LENGTH} are allowed"
             self.fail(reason, token.span, "name a field")
         if token.kind is Kind.WORD and not is_name(name):
-            reason = f"{token.shown} is no name of a field without backquotes"
+            reason = f"{token.shown} is not the name of a field without backquotes"
             step = "put it in backquotes if a field is called so; names without them have letters, digits and _ @ . -"
             self.fail(reason, token.span, step)
         return Field(name, token.span)

@@ -149,7 +149,7 @@ def _refuse_glued(cursor: Cursor, token: Token, following: Token) -> None:
     if not is_opening and following.kind not in (Kind.QUOTED, Kind.NAME, Kind.WORD):
         return
     if following.marks("(") and token.kind is Kind.WORD:
-        reason = f"{shown(token.text + '(')} is no condition"
+        reason = f"{shown(token.text + '(')} is not a condition"
         step = "put a | before it if it is a stage, a blank behind the word if not"
         cursor.fail(reason, Span(token.span.start, following.span.end), step)
     reason = f"{token.shown} and {following.shown} stand together without a blank"
@@ -178,8 +178,8 @@ def _matching(cursor: Cursor, mark: Token) -> Contains:
 def _comparison(cursor: Cursor, name: Token) -> Compare:
     operator = cursor.take()
     if name.kind is Kind.QUOTED:
-        step = "put the field's name in backquotes, or a blank and a ~ before an expression that is no value"
-        cursor.fail("a quoted text is no name of a field", name.span, step)
+        step = "put the field's name in backquotes, or a blank and a ~ before an expression that is not a value"
+        cursor.fail("a quoted text is not the name of a field", name.span, step)
     field = cursor.field_of(name)
     op = Op.EQUAL if operator.text == "==" else Op(operator.text)
     value = _value(cursor, op, operator)

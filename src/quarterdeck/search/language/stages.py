@@ -122,7 +122,7 @@ def _count(cursor: Cursor) -> int:
         return DEFAULT_COUNT
     digits = token.text.lstrip("0") or "0"
     if not _DIGITS.fullmatch(token.text) or len(digits) > 10 or int(digits) > MAX_COUNT:
-        reason = f"{token.shown} is no number of records"
+        reason = f"{token.shown} is not a number of records"
         cursor.fail(reason, token.span, f"write a whole number from 0 to {MAX_COUNT}")
     cursor.take()
     return int(digits)
@@ -223,7 +223,7 @@ def _argument(cursor: Cursor, op: AggregateOp) -> Field | None:
         return None
     if token.kind is Kind.WORD and token.text == "*":
         step = "leave it out: count() counts all records" if op is AggregateOp.COUNT else "name a field"
-        cursor.fail("`*` is no field", token.span, step)
+        cursor.fail("`*` is not a field", token.span, step)
     return cursor.expect_field()
 
 
