@@ -54,6 +54,8 @@ class Door:
     url: str = ""
     context: ssl.SSLContext | None = None
     token: str | None = TOKEN
+    tenant: str | None = None
+    """As whom it asks; None as the default tenant, who sees all."""
 
     def at(self, url: str) -> "Door":
         return replace(self, url=url)
@@ -66,7 +68,11 @@ class Door:
         return http.client.HTTPConnection(parts.hostname, parts.port, timeout=_TIMEOUT_S)
 
     def headers(self) -> dict[str, str]:
-        return {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
+        own = {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
+        return own if self.tenant is None else {**own, "X-Scope-OrgID": self.tenant}
+
+    def of(self, tenant: str) -> "Door":
+        return replace(self, tenant=tenant)
 
     def ask(self, method: str, path: str) -> bytes:
         """The body of the answer; raises `RefusedError` for one that is an error."""

@@ -58,15 +58,15 @@ class Scene:
         client.send("\r\n".join([*lines, "", ""]).encode() + body)
         return client
 
-    async def register(self, document: object = WORKER) -> Client:
+    async def register(self, document: object = WORKER, **headers: str) -> Client:
         """A poll that is held."""
         before = self.service.figures().registrations
-        client = await self.post("/recruiter/register", document)
+        client = await self.post("/recruiter/register", document, **headers)
         await until(lambda: self.service.figures().registrations == before + 1)
         return client
 
-    async def recruit(self, document: object) -> Answer:
-        return await (await self.post("/recruiter/recruit", document)).answer()
+    async def recruit(self, document: object, **headers: str) -> Answer:
+        return await (await self.post("/recruiter/recruit", document, **headers)).answer()
 
     async def get(self, path: str, *headers: str) -> Answer:
         client = await self.client()
@@ -108,7 +108,12 @@ def test_a_registration_is_held_until_its_worker_is_recruited(run: Run, raw: boo
             answer = await worker.answer()
             assert answer.status == 200
             assert answer.headers["content-type"] == "application/json"
-            assert answer.json == {"directive": "reserved", "reservation": reservation, "label": "nightly"}
+            assert answer.json == {
+                "directive": "reserved",
+                "reservation": reservation,
+                "label": "nightly",
+                "tenant": "default",
+            }
 
     run(test())
 
@@ -350,6 +355,46 @@ def test_stats_and_free_workers_are_told(run: Run) -> None:
             assert all(one.pop("waiting_s") >= 0 for one in listed)
             assert listed[0] == {"addr": "w1:1", "node": "n1", "node_name": "n1", "slots": 1, "labels": ["x"]}
             assert (await workers[0].answer()).status == 200
+
+    run(test())
+
+
+def test_each_path_is_for_one_tenant_and_lists_are_for_all_without_one(run: Run) -> None:
+    theirs, others = {"X-Scope-OrgID": "acme"}, {"X-Scope-OrgID": "other"}
+
+    async def test() -> None:
+        async with recruiting() as scene:
+            worker = await scene.register({**WORKER, "addr": "a:1", "node_name": "rack-a"}, **theirs)
+            await scene.register({**WORKER, "addr": "o:1", "node_name": "rack-o"}, **others)
+            for header, addr in (("acme", "a:1"), ("other", "o:1")):
+                (free,) = (await scene.get("/recruiter/listfree", f"X-Scope-OrgID: {header}")).json["workers"]
+                assert free["addr"] == addr
+                stats = (await scene.get("/recruiter/stats", f"X-Scope-OrgID: {header}")).json
+                assert (stats["len_free_pool"], stats["registered"], len(stats["by_node"])) == (1, 1, 1)
+            assert len((await scene.get("/recruiter/listfree")).json["workers"]) == 2
+            assert (await scene.get("/recruiter/stats")).json["len_free_pool"] == 2
+            assert [one["addr"] for one in (await scene.recruit({"N": 5}, **theirs)).json["workers"]] == ["a:1"]
+            assert (await worker.answer()).json["tenant"] == "acme"
+            assert (await scene.get("/recruiter/stats", "X-Scope-OrgID: other")).json["asked"] == 0
+
+    run(test())
+
+
+@pytest.mark.parametrize("raw", [True, False])
+def test_a_header_that_names_no_tenant_is_refused_on_each_path(run: Run, raw: bool) -> None:
+    async def test() -> None:
+        async with recruiting(raw=raw) as scene:
+            nobody = {"X-Scope-OrgID": "x" * 151}
+            answers = [
+                await scene.recruit({"N": 1}, **nobody),
+                await (await scene.post("/recruiter/register", WORKER, **nobody)).answer(),
+                *[
+                    await scene.get(f"/recruiter/{path}", "X-Scope-OrgID: " + "x" * 151)
+                    for path in ("stats", "listfree")
+                ],
+            ]
+            assert [(one.status, one.json["error"]["code"]) for one in answers] == [(400, "invalid_argument")] * 4
+            assert scene.service.figures().registrations == 0
 
     run(test())
 

@@ -54,7 +54,7 @@ async def test_a_held_registration_ends_when_its_worker_is_recruited() -> None:
     recruiter = service()
     (waiting,) = await held(recruiter, "w")
     assert recruiter.recruit(1, "nightly") == (Recruited("w:1", "n1", 1, "r1/0"),)
-    assert await waiting == Registered(Directive.RESERVED, "r1/0", "nightly")
+    assert await waiting == Registered(Directive.RESERVED, "r1/0", "nightly", "default")
     assert recruiter.figures().free == 0
 
 
@@ -103,7 +103,7 @@ async def test_a_recruit_in_the_very_moment_of_the_registration_is_heard() -> No
     heard: list[Ending] = []
     recruiter.open(offer(), 30.0, heard.append)
     recruiter.recruit(1)
-    assert heard == [Registered(Directive.RESERVED, "r1/0", "")]
+    assert heard == [Registered(Directive.RESERVED, "r1/0", "", "default")]
 
 
 @played
@@ -171,12 +171,12 @@ async def test_the_recruiter_of_the_same_process_gives_a_root_workers_and_nobody
     recruiter = service()
     own: Recruiting = OwnRecruiter(recruiter)
     (waiting,) = await held(recruiter, "w")
-    assert [worker.addr for worker in await own.recruit(3, "")] == ["w:1"]
+    assert [worker.addr for worker in await own.recruit(3, "", "default")] == ["w:1"]
     await waiting
     with pytest.raises(QuarterdeckError, match="0 were asked for"):
-        await own.recruit(0, "")
+        await own.recruit(0, "", "default")
     recruiter.close()
-    assert await own.recruit(3, "") == ()
+    assert await own.recruit(3, "", "default") == ()
 
 
 @played

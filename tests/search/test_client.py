@@ -159,12 +159,14 @@ def register(behave: Behaviour, offer: Offer | None = None) -> tuple[Registered,
 
 
 def test_a_worker_registers_with_all_that_is_known_of_it() -> None:
-    offer = Offer("w:1", "n", frozenset({"b", "a"}), 3)
-    found, recruiter = register(answers({"directive": "reserved", "reservation": "r7", "label": "l"}), offer)
-    assert found == Registered(Directive.RESERVED, "r7", "l")
+    offer = Offer("w:1", "n", frozenset({"b", "a"}), 3, "acme")
+    document = {"directive": "reserved", "reservation": "r7", "label": "l", "tenant": "other"}
+    found, recruiter = register(answers(document), offer)
+    assert found == Registered(Directive.RESERVED, "r7", "l", "other")
     (asked,) = recruiter.asked
     assert asked.path == "/recruiter/register"
     assert asked.headers["authorization"] == "Bearer secret"
+    assert asked.headers["x-scope-orgid"] == "acme"
     assert asked.json == {"addr": "w:1", "node_name": "n", "timeout": 30_000, "labels": ["a", "b"], "slots": 3}
 
 
@@ -252,7 +254,7 @@ def recruit(number: int, *behaviours: Behaviour | None, label: str = "") -> tupl
             urls = [each.url if behave else f"http://{addr}" for each, behave in asked]
             recruiting = HttpRecruiting(urls, Random(1), on_trouble=troubles.append)
             try:
-                found = await recruiting.recruit(number, label)
+                found = await recruiting.recruit(number, label, "acme")
             finally:
                 await recruiting.close()
             return {worker.addr for worker in found}, [one, other]
@@ -264,6 +266,7 @@ def test_one_recruiter_is_enough_when_it_has_enough() -> None:
     found, peers, _ = recruit(2, pool("a", "b", "c"), pool("a", "b", "c"), label="mine")
     assert found == {"a:1", "b:1"}
     (asked,) = [asked for each in peers for asked in each.asked]
+    assert asked.headers["x-scope-orgid"] == "acme"
     assert (asked.path, asked.json) == ("/recruiter/recruit", {"number_requested": 2, "label": "mine"})
 
 
@@ -293,7 +296,7 @@ def test_which_recruiter_is_asked_first_is_chance() -> None:
         async with peer(pool(*map(str, range(100)))) as one, peer(pool(*map(str, range(100)))) as other:
             recruiting = HttpRecruiting([one.url, other.url], Random(1))
             for _ in range(20):
-                await recruiting.recruit(1, "")
+                await recruiting.recruit(1, "", "acme")
             await recruiting.close()
             return {each.addr for each in (one, other) if each.asked}
 
@@ -306,7 +309,7 @@ def test_all_that_a_recruiter_says_of_a_worker_is_known() -> None:
     async def run() -> None:
         async with peer(answers({"workers": [worker]})) as one:
             recruiting = HttpRecruiting([one.url], Random(1))
-            assert await recruiting.recruit(1, "") == [Recruited("a:1", "n7", 4, "r1")]
+            assert await recruiting.recruit(1, "", "acme") == [Recruited("a:1", "n7", 4, "r1", "acme")]
             await recruiting.close()
 
     asyncio.run(run())

@@ -47,10 +47,13 @@ class OneReservation:
     def __init__(self) -> None:
         self.reserve = asyncio.Event()
 
+        self.tenant: str | None = None
+        """For whom; None as a recruiter says it that knows no tenants."""
+
     async def register(self, recruiter: str, offer: Offer, timeout_s: float) -> Registered:
         await self.reserve.wait()
         self.reserve = asyncio.Event()
-        return Registered(Directive.RESERVED, "r1")
+        return Registered(Directive.RESERVED, "r1", tenant=self.tenant)
 
 
 class Scene:
@@ -319,6 +322,26 @@ def test_a_release_is_answered_204_whoever_asks(run: Looped, reservation: str) -
             if not s.accepting:
                 await s.reserved()
         assert s.machine.is_reserved == (reservation == "r0")
+
+    run(test)
+
+
+@pytest.mark.parametrize("tenant", [None, "acme"])
+def test_another_tenant_neither_searches_here_nor_releases_the_worker(run: Looped, tenant: str | None) -> None:
+    async def test(s: Scene) -> None:
+        s.registry.tenant = tenant
+        await s.reserved()
+        for headers in ({"X-Reservation": "r1"}, {}):
+            theirs = {**headers, "X-Scope-OrgID": "other"}
+            answer = await s.post(s.lines(), **theirs)
+            assert (answer.status, b"reserved for another search" in await rest_of(answer)) == (409, True)
+            released = await s.client.post(Origin("http", "127.0.0.1", s.port), "/worker/release", b"", theirs)
+            assert (released.status, await rest_of(released)) == (204, b"")
+            assert s.machine.is_reserved
+        own = {} if tenant is None else {"X-Scope-OrgID": tenant}
+        answer = await s.post(s.lines(), **own)
+        assert answer.status == 200
+        await rest_of(answer)
 
     run(test)
 

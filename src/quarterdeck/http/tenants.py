@@ -15,7 +15,7 @@ from quarterdeck.core.tenants import DEFAULT_TENANT
 
 TENANT_HEADER: Final = "X-Scope-OrgID"
 _RAW: Final = TENANT_HEADER.lower().encode()
-_MOST_CHARACTERS: Final = 150
+MOST_TENANT_CHARACTERS: Final = 150
 """Of a tenant's name, as in Mimir."""
 
 
@@ -49,8 +49,8 @@ def named_tenant(scope: Scope) -> str | None:
         raise BadTenantError(f"it has {TENANT_HEADER} more than once, for several tenants")
     if not name:
         raise BadTenantError("the tenant's name is empty")
-    if len(name) > _MOST_CHARACTERS:
-        why = f"the tenant's name has {len(name)} characters, and at most {_MOST_CHARACTERS} are allowed"
+    if len(name) > MOST_TENANT_CHARACTERS:
+        why = f"the tenant's name has {len(name)} characters, and at most {MOST_TENANT_CHARACTERS} are allowed"
         raise BadTenantError(why)
     return name
 

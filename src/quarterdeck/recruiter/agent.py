@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final, assert_never
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.core.tenants import DEFAULT_TENANT
 from quarterdeck.crew.driver import Observer, Stepper, Trouble, cancel_all, ignore_trouble
 from quarterdeck.crew.ports import Clock
 from quarterdeck.recruiter.machine import reservation_effects as ef
@@ -122,15 +123,15 @@ class ReservationAgent:
 
     # What roots ask
 
-    def release(self, reservation: str) -> None:
-        """Ends the reservation of this name, or whichever there is if it is empty."""
-        self._apply(ev.ReleaseAsked(reservation))
+    def release(self, reservation: str, tenant: str = DEFAULT_TENANT) -> None:
+        """Ends this tenant's reservation of this name, or whichever it has if the name is empty."""
+        self._apply(ev.ReleaseAsked(reservation, tenant))
 
     @asynccontextmanager
-    async def searching(self, reservation: str) -> AsyncGenerator[AdmittedSearch]:
-        """The block searches for the root that has this reservation. Raises `NotReservedError` if that is not so. A
-        search that has to stop is canceled, and `SearchStoppedError` raised when it has ended. Leaving the block with
-        an error, or canceled, is a connection that broke."""
+    async def searching(self, reservation: str, tenant: str = DEFAULT_TENANT) -> AsyncGenerator[AdmittedSearch]:
+        """The block searches for the root that has this reservation of this tenant. Raises `NotReservedError` if that
+        is not so. A search that has to stop is canceled, and `SearchStoppedError` raised when it has ended. Leaving the
+        block with an error, or canceled, is a connection that broke."""
         if self._over:
             raise NotReservedError(_STOPPING)
         self._names += 1
@@ -141,7 +142,7 @@ class ReservationAgent:
         asked = self._asked[name] = _Asked(search)
         broken = True
         try:
-            self._apply(ev.SearchAsked(name, reservation))
+            self._apply(ev.SearchAsked(name, reservation, tenant))
             await asked.admitted
             yield search
             broken = False
@@ -204,7 +205,8 @@ class ReservationAgent:
             self._on_trouble(recruiter, f"we are not registered: {error if expected else repr(error)}")
             self._apply(ev.RegistrationFailed(poll, self._chance()))
         elif task.result().directive is Directive.RESERVED:
-            self._apply(ev.WorkerReserved(poll, task.result().reservation, task.result().label))
+            told = task.result()
+            self._apply(ev.WorkerReserved(poll, told.reservation, told.label, told.tenant or self._offer.tenant))
         else:
             self._apply(ev.ReregisterAsked(poll, self._chance()))
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from quarterdeck.http.client import HttpClientError, Origin, split_address
+from quarterdeck.http.tenants import headers_of
 from quarterdeck.recruiter.model import Offer, Recruited
 from quarterdeck.recruiter.peers import ANSWER_S, CONNECT_S, JSON_HEADERS, Peers, whole, words
 from quarterdeck.recruiter.ports import Registered, RegistrationFailedError
@@ -17,12 +18,13 @@ def _nobody_listens(why: str) -> None:
 
 
 class _Recruiters(Peers):
-    async def _ask(self, url: str, path: str, document: object, patience_s: float) -> bytes:
+    async def _ask(self, url: str, path: str, document: object, patience_s: float, tenant: str) -> bytes:
         """The answer, or a `RegistrationFailedError` with the reason."""
         try:
             origin, prefix = split_address(url)
             body = json.dumps(document, separators=(",", ":")).encode()
-            answer = await self.client.post(origin, f"{prefix.rstrip('/')}{path}", body, JSON_HEADERS, patience_s)
+            headers = {**JSON_HEADERS, **headers_of(tenant)}
+            answer = await self.client.post(origin, f"{prefix.rstrip('/')}{path}", body, headers, patience_s)
             try:
                 text = await whole(answer)
             finally:
@@ -45,7 +47,7 @@ class HttpRegistry(_Recruiters):
             "labels": sorted(offer.labels),
             "slots": offer.slots,
         }
-        text = await self._ask(recruiter, "/recruiter/register", document, timeout_s + ANSWER_S)
+        text = await self._ask(recruiter, "/recruiter/register", document, timeout_s + ANSWER_S, offer.tenant)
         try:
             return parse_directive(text)
         except ValueError as error:
@@ -70,7 +72,7 @@ class HttpRecruiting(_Recruiters):
         self._chance = chance
         self._on_trouble = on_trouble
 
-    async def recruit(self, number: int, label: str) -> Sequence[Recruited]:
+    async def recruit(self, number: int, label: str, tenant: str) -> Sequence[Recruited]:
         found: list[Recruited] = []
         for recruiter in self._chance.sample(self._recruiters, len(self._recruiters)):
             missing = number - len(found)
@@ -80,8 +82,8 @@ class HttpRecruiting(_Recruiters):
             if label:
                 document["label"] = label
             try:
-                text = await self._ask(recruiter, "/recruiter/recruit", document, CONNECT_S)
-                found += parse_given(text, missing)
+                text = await self._ask(recruiter, "/recruiter/recruit", document, CONNECT_S, tenant)
+                found += parse_given(text, missing, tenant)
             except RegistrationFailedError as error:
                 self._on_trouble(str(error))
             except ValueError as error:

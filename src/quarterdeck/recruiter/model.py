@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from quarterdeck.core.tenants import DEFAULT_TENANT
+
 
 @dataclass(frozen=True, slots=True)
 class Offer:
@@ -16,6 +18,8 @@ class Offer:
     """What it is for; without any, for everybody."""
     slots: int = 1
     """Chunks it searches at the same time."""
+    tenant: str = DEFAULT_TENANT
+    """Whose worker it is."""
 
 
 class Directive(StrEnum):
@@ -26,6 +30,15 @@ class Directive(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Holder:
+    """Whose a worker is: what a root names of itself, and what the worker was told."""
+
+    reservation: str
+    """Empty where one side names none."""
+    tenant: str
+
+
+@dataclass(frozen=True, slots=True)
 class Recruited:
     """A worker that was given to a root."""
 
@@ -33,4 +46,6 @@ class Recruited:
     node: str
     slots: int
     reservation: str
-    """The name of this reservation. Empty from a recruiter that has none: then the worker checks nothing."""
+    """The name of this reservation. Empty from a recruiter that has none: then the worker does not check it."""
+    tenant: str = DEFAULT_TENANT
+    """For whom it is reserved. The worker checks that."""

@@ -41,7 +41,7 @@ class ReservationsOnWorker(WorkerPart):
         config = _config(settings, addr_of(host.url()))
         self._agent = ReservationAgent(
             ReservationMachine(config),
-            Offer(config.addr, settings.node, frozenset(own.labels), settings.slots),
+            Offer(config.addr, settings.node, frozenset(own.labels), settings.slots, settings.tenant),
             registry,
             poll_s=own.poll_s,
             clock=host.clock,

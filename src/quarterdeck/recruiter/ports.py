@@ -17,6 +17,8 @@ class Registered:
     """With RESERVED: its name."""
     label: str = ""
     """With RESERVED: what the root said it is for."""
+    tenant: str | None = None
+    """With RESERVED: for whom. None from a recruiter that knows no tenants: for the worker's own."""
 
 
 class RegistrationFailedError(Exception):
@@ -34,6 +36,6 @@ class Registry(Protocol):
 class Recruiting(Protocol):
     """Recruiters, as a root sees them."""
 
-    async def recruit(self, number: int, label: str) -> Sequence[Recruited]:
-        """At most so many workers, from as many recruiters as it takes. To reach none is to get none."""
+    async def recruit(self, number: int, label: str, tenant: str) -> Sequence[Recruited]:
+        """At most so many workers for this tenant, from as many recruiters as it takes; none, when none is reached."""
         ...

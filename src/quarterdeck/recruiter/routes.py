@@ -19,6 +19,7 @@ from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.http.body_limit import BodyTooLargeError
 from quarterdeck.http.errors import send_error
 from quarterdeck.http.schemas import whole_schema
+from quarterdeck.http.tenants import AskingTenant, LookingTenant, tenant_of
 from quarterdeck.recruiter import wire
 from quarterdeck.recruiter.service import Ending, RecruiterService, SupersededError
 
@@ -76,23 +77,23 @@ class RecruiterRoute:
                 [("allow", "POST")],
             )
         else:
-            await self._handle(handler, receive, send)
+            await self._handle(handler, scope, receive, send)
 
-    async def _handle(self, handler: "_Handler", receive: Receive, send: Send) -> None:
+    async def _handle(self, handler: "_Handler", scope: Scope, receive: Receive, send: Send) -> None:
         try:
             body = await _body(receive)
             if body is not None:
-                await handler(body, receive, send)
+                await handler(body, tenant_of(scope), receive, send)
         except QuarterdeckError as error:
             await send_error(send, error)
 
-    async def _recruit(self, body: bytes, receive: Receive, send: Send) -> None:  # noqa: ARG002 - as any handler
+    async def _recruit(self, body: bytes, tenant: str, receive: Receive, send: Send) -> None:  # noqa: ARG002 - as any handler
         wanted = wire.parse_recruit(body)
-        workers = self._service.recruit(wanted.number, wanted.label)
+        workers = self._service.recruit(wanted.number, wanted.label, tenant)
         await _send_json(send, wire.recruited_document(workers))
 
-    async def _register(self, body: bytes, receive: Receive, send: Send) -> None:
-        offer, timeout_s = wire.parse_register(body)
+    async def _register(self, body: bytes, tenant: str, receive: Receive, send: Send) -> None:
+        offer, timeout_s = wire.parse_register(body, tenant)
         registration = self._service.open(offer, timeout_s, lambda ending: self._answer(send, ending))
         try:
             # Also when the response is complete a server says that there is nothing more to wait for.
@@ -112,7 +113,7 @@ class RecruiterRoute:
             _LOG.error("a registration could not be answered", exc_info=error)
 
 
-_Handler = Callable[[bytes, Receive, Send], Awaitable[None]]
+_Handler = Callable[[bytes, str, Receive, Send], Awaitable[None]]
 
 
 class _Through(Response):
@@ -136,7 +137,7 @@ def recruiter_router(service: RecruiterService, route: RecruiterRoute) -> APIRou
         responses={**_ERRORS, **_SUPERSEDED, **_answers(wire.RegisterAnswer)},
         openapi_extra=_takes(wire.RegisterBody),
     )
-    async def register() -> Response:
+    async def register(_: AskingTenant) -> Response:
         """Offer a worker, and wait until somebody recruits it.
 
         The request is held open: as long as it is, the worker is in the pool. The answer is `reserved`, and from then
@@ -152,22 +153,24 @@ def recruiter_router(service: RecruiterService, route: RecruiterRoute) -> APIRou
         responses={**_ERRORS, **_answers(wire.RecruitAnswer)},
         openapi_extra=_takes(wire.RecruitBody),
     )
-    async def recruit() -> Response:
+    async def recruit(_: AskingTenant) -> Response:
         """Reserve workers: as many as asked for, or all that are free, spread over nodes.
+
+        A tenant gets its own workers; one that has none gets those of the default tenant.
 
         Each of them stays reserved until it is told `POST /worker/release`, or hears nothing for too long.
         """
         return _Through(route)
 
     @router.get("/stats", response_model=wire.Stats)
-    async def stats() -> Response:
+    async def stats(tenant: LookingTenant) -> Response:
         """How many workers are free, were asked for and were given, also by node."""
-        return _json_response(wire.stats_document(service.figures()))
+        return _json_response(wire.stats_document(service.figures(tenant)))
 
     @router.get("/listfree", response_model=wire.FreeWorkers)
-    async def listfree() -> Response:
+    async def listfree(tenant: LookingTenant) -> Response:
         """The workers that are free, and for how long."""
-        return _json_response(wire.free_document(service.free()))
+        return _json_response(wire.free_document(service.free(tenant)))
 
     _ = (register, recruit, stats, listfree)
     return router

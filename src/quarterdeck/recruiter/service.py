@@ -10,11 +10,13 @@ from itertools import count
 from typing import Protocol, TypeAlias, assert_never
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.core.tenants import DEFAULT_TENANT
 from quarterdeck.crew.driver import Observer, Stepper
 from quarterdeck.crew.ports import Clock
 from quarterdeck.recruiter.machine import pool_effects as ef
 from quarterdeck.recruiter.machine import pool_events as ev
-from quarterdeck.recruiter.machine.pool import PoolFigures, PoolMachine, Registration
+from quarterdeck.recruiter.machine.pool import PoolFigures, PoolMachine
+from quarterdeck.recruiter.machine.tenant_pool import Registration
 from quarterdeck.recruiter.model import Directive, Offer, Recruited
 from quarterdeck.recruiter.ports import Registered
 
@@ -88,8 +90,8 @@ class RecruiterService:
 
     # For roots
 
-    def recruit(self, number: int, label: str = "") -> Sequence[Recruited]:
-        """As many workers, or all that are free for this label. Their registrations have been answered."""
+    def recruit(self, number: int, label: str = "", tenant: str = DEFAULT_TENANT) -> Sequence[Recruited]:
+        """As many workers, or all that are free for this tenant and label. Their registrations have been answered."""
         self._refuse_if_closed("no workers were recruited")
         if number < 1:
             raise QuarterdeckError(
@@ -99,18 +101,19 @@ class RecruiterService:
                 "ask for 1 or more",
             )
         request = next(self._numbers)
-        self._stepper.apply(ev.RecruitRequested(request, number, label, self._ids.reservation_id()))
+        self._stepper.apply(ev.RecruitRequested(request, number, label, self._ids.reservation_id(), tenant))
         return self._recruited.pop(request)
 
     # For whoever looks
 
-    def figures(self) -> PoolFigures:
-        return self.machine.figures(self._clock.now())
+    def figures(self, tenant: str | None = None) -> PoolFigures:
+        """Of all workers, or of those that this tenant is served by."""
+        return self.machine.figures(self._clock.now(), tenant)
 
-    def free(self) -> Iterable[tuple[Registration, float]]:
-        """Who is free, and for how many seconds."""
+    def free(self, tenant: str | None = None) -> Iterable[tuple[Registration, float]]:
+        """Who is free, and for how many seconds; for this tenant, if one is named."""
         now = self._clock.now()
-        return ((registration, max(0.0, now - registration.since)) for registration in self.machine.free())
+        return ((registration, max(0.0, now - registration.since)) for registration in self.machine.free(tenant))
 
     # For the process
 
@@ -130,8 +133,8 @@ class RecruiterService:
 
     def _execute(self, effect: ef.Effect) -> None:
         match effect:
-            case ef.Reserve(registration, reservation, label):
-                self._answer(registration, Registered(Directive.RESERVED, reservation, label))
+            case ef.Reserve(registration, reservation, label, tenant=tenant):
+                self._answer(registration, Registered(Directive.RESERVED, reservation, label, tenant))
             case ef.SendBack(registration):
                 self._answer(registration, Registered(Directive.REREGISTER))
             case ef.Supersede(registration):
@@ -152,10 +155,10 @@ class OwnRecruiter:
     def __init__(self, service: RecruiterService) -> None:
         self._service = service
 
-    async def recruit(self, number: int, label: str) -> Sequence[Recruited]:
+    async def recruit(self, number: int, label: str, tenant: str) -> Sequence[Recruited]:
         """Nobody, once it is closed: a search that runs on goes on alone."""
         try:
-            return self._service.recruit(number, label)
+            return self._service.recruit(number, label, tenant)
         except QuarterdeckError as error:
             if error.code is ErrorCode.UNAVAILABLE:
                 return ()

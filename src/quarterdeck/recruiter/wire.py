@@ -14,8 +14,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, FailFast, Field, Str
 from pydantic_core import PydanticCustomError
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.core.tenants import DEFAULT_TENANT
 from quarterdeck.http.errors import validation_problems
-from quarterdeck.recruiter.machine.pool import PoolFigures, Registration
+from quarterdeck.http.tenants import MOST_TENANT_CHARACTERS
+from quarterdeck.recruiter.machine.pool import PoolFigures
+from quarterdeck.recruiter.machine.tenant_pool import Registration
 from quarterdeck.recruiter.model import Directive, Offer, Recruited
 from quarterdeck.recruiter.ports import Registered
 
@@ -49,6 +52,7 @@ _Node = Annotated[str, StringConstraints(min_length=1, max_length=253), AfterVal
 _Label = Annotated[str, StringConstraints(min_length=1, max_length=128), AfterValidator(_printable)]
 _LabelOrNone = Annotated[str, StringConstraints(max_length=128), AfterValidator(_printable)]
 _NodeOrNone = Annotated[str, StringConstraints(max_length=253), AfterValidator(_printable)]
+_Tenant = Annotated[str, StringConstraints(min_length=1, max_length=MOST_TENANT_CHARACTERS)]
 _Reservation = Annotated[str, StringConstraints(max_length=1000, pattern="^[ -~]*$")]
 """It goes into a header."""
 
@@ -126,12 +130,14 @@ class GivenDirective(BaseModel):
     directive: Directive
     reservation: _Reservation | None = None
     label: _LabelOrNone | None = None
+    tenant: _Tenant | None = None
 
 
 class RegisterAnswer(BaseModel):
     directive: Directive
     reservation: str | None = Field(None, description="With `reserved`: its name.")
     label: str | None = Field(None, description="With `reserved`: what the root said it is for.")
+    tenant: str | None = Field(None, description="With `reserved`: whose search it is for.")
 
 
 class NodeStats(BaseModel):
@@ -173,12 +179,12 @@ class Wanted:
     label: str
 
 
-def parse_register(body: bytes) -> tuple[Offer, float]:
-    """What the worker offers, and for how many seconds."""
+def parse_register(body: bytes, tenant: str = DEFAULT_TENANT) -> tuple[Offer, float]:
+    """What a worker of this tenant offers, and for how many seconds."""
     asked = _parse(RegisterBody, body, "the worker was not registered")
     node = _one_of(asked.node_name, asked.node, "node_name", "node", "the worker was not registered")
     labels = frozenset([*asked.labels, asked.label] if asked.label else asked.labels)
-    return Offer(asked.addr, node, labels, asked.slots), asked.timeout / 1000
+    return Offer(asked.addr, node, labels, asked.slots, tenant), asked.timeout / 1000
 
 
 def parse_recruit(body: bytes) -> Wanted:
@@ -187,14 +193,16 @@ def parse_recruit(body: bytes) -> Wanted:
     return Wanted(number, asked.label)
 
 
-def parse_given(text: bytes, at_most: int) -> list[Recruited]:
-    """The workers that another recruiter gives. Raises `ValueError` for what is no such answer, and for one that gives
-    more than were asked for: whoever is in it would be called, if only to be sent away."""
+def parse_given(text: bytes, at_most: int, tenant: str = DEFAULT_TENANT) -> list[Recruited]:
+    """The workers that another recruiter gives this tenant. Raises `ValueError` for what is no such answer, and for one
+    that gives more than were asked for: whoever is in it would be called, if only to be sent away."""
     given = _understood(GivenWorkers, text).workers
     if len(given) > at_most:
         raise ValueError(f"it gave {len(given)} workers, and was asked for {at_most}")
     return [
-        Recruited(worker.addr, worker.node or worker.node_name or "", worker.slots or 1, worker.reservation or "")
+        Recruited(
+            worker.addr, worker.node or worker.node_name or "", worker.slots or 1, worker.reservation or "", tenant
+        )
         for worker in given
     ]
 
@@ -204,13 +212,20 @@ def parse_directive(text: bytes) -> Registered:
     told = _understood(GivenDirective, text)
     if told.directive is Directive.REREGISTER:
         return Registered(Directive.REREGISTER)
-    return Registered(told.directive, told.reservation or "", told.label or "")
+    return Registered(told.directive, told.reservation or "", told.label or "", told.tenant)
 
 
 def registered_document(registered: Registered) -> bytes:
     if registered.directive is Directive.REREGISTER:
         return b'{"directive":"reregister"}'
-    return _json({"directive": registered.directive, "reservation": registered.reservation, "label": registered.label})
+    return _json(
+        {
+            "directive": registered.directive,
+            "reservation": registered.reservation,
+            "label": registered.label,
+            "tenant": registered.tenant,
+        }
+    )
 
 
 def recruited_document(workers: Iterable[Recruited]) -> bytes:

@@ -8,6 +8,7 @@ from typing import Final
 
 from quarterdeck.core.errors import QuarterdeckError
 from quarterdeck.http.client import Answer, HttpClientError, Origin, UnreachableError, split_address
+from quarterdeck.http.tenants import headers_of
 from quarterdeck.recruiter.model import Recruited
 from quarterdeck.recruiter.peers import ANSWER_S, JSON_HEADERS, Peers, whole, words
 from quarterdeck.recruiter.wire import worker_address
@@ -62,7 +63,7 @@ class HttpSearchWorkers(Peers):
         ask_about: Collection[str],
         on_progress: Callable[[int], None],
     ) -> ChunkAnswer:
-        headers = {**JSON_HEADERS, "Accept": CONTENT_TYPE, **_reservation(worker)}
+        headers = {**JSON_HEADERS, "Accept": CONTENT_TYPE, **_headers(worker)}
         body = encode_chunk(spec, chunk, ask_about)
         try:
             answer = await self.client.post(self._origin(worker), "/worker/chunksearch", body, headers, ANSWER_S)
@@ -84,7 +85,7 @@ class HttpSearchWorkers(Peers):
     async def release(self, worker: Recruited) -> None:
         with suppress(TimeoutError, HttpClientError, WorkerLostError):  # its own time runs out, too
             async with asyncio.timeout(_RELEASE_S):
-                answer = await self.client.post(self._origin(worker), "/worker/release", b"", _reservation(worker))
+                answer = await self.client.post(self._origin(worker), "/worker/release", b"", _headers(worker))
                 try:
                     await whole(answer)
                 finally:
@@ -173,5 +174,7 @@ def _told(worker: Recruited, error: QuarterdeckError) -> Exception:
     return WorkerLostError(f"{worker.addr}: {error}") if error.row.http_status >= 500 else error
 
 
-def _reservation(worker: Recruited) -> dict[str, str]:
-    return {RESERVATION_HEADER: worker.reservation} if worker.reservation else {}
+def _headers(worker: Recruited) -> dict[str, str]:
+    """As whom we ask it."""
+    reservation = {RESERVATION_HEADER: worker.reservation} if worker.reservation else {}
+    return {**reservation, **headers_of(worker.tenant)}

@@ -22,7 +22,9 @@ from quarterdeck.http.clientgone import ClientGoneError, run_while_connected
 from quarterdeck.http.errors import send_error
 from quarterdeck.http.gate import caller_of
 from quarterdeck.http.schemas import whole_schema
+from quarterdeck.http.tenants import AskingTenant
 from quarterdeck.recruiter.agent import AdmittedSearch, NotReservedError, ReservationAgent, SearchStoppedError
+from quarterdeck.recruiter.model import Holder
 from quarterdeck.search.chunk_request import RESERVATION_HEADER, ChunkBody, ChunkRequest, decode_chunk
 from quarterdeck.search.executor import ChunkExecutor, ChunkRun
 from quarterdeck.search.frames import CONTENT_TYPE, RowFrames, encode_error, encode_progress, encode_report
@@ -76,11 +78,14 @@ def worker_router(service: Callable[[], ChunkService], roots: SourceRoots | None
     )
 
     @router.post("/chunksearch", response_class=Response, responses=_RESPONSES, openapi_extra=_TAKES)
-    async def chunksearch(request: Request, reservation: Annotated[str, reservation_header] = "") -> Response:
+    async def chunksearch(
+        request: Request, tenant: AskingTenant, reservation: Annotated[str, reservation_header] = ""
+    ) -> Response:
         """Search some files, or parts of them.
 
-        The worker must have been recruited: `POST /recruiter/recruit` gives its address and a reservation. Rows come
-        as they are found: as frames, for a root that will put many chunks together, or as lines of JSON.
+        The worker must have been recruited, by the same tenant: `POST /recruiter/recruit` gives its address and a
+        reservation. Rows come as they are found: as frames, for a root that will put many chunks together, or as
+        lines of JSON.
         """
         chunks = service()
         body = await request.body()
@@ -89,13 +94,13 @@ def worker_router(service: Callable[[], ChunkService], roots: SourceRoots | None
             urls = [piece.url for piece in asked.pieces]
             await roots.insist_for(caller_of(request.scope), urls, chunks.objects)
         frames = CONTENT_TYPE in request.headers.get("accept", "")
-        return (FramesResponse if frames else LinesResponse)(chunks, asked, reservation)
+        return (FramesResponse if frames else LinesResponse)(chunks, asked, Holder(reservation, tenant))
 
     @router.post("/release", status_code=204)
-    async def release(reservation: Annotated[str, reservation_header] = "") -> None:
+    async def release(tenant: AskingTenant, reservation: Annotated[str, reservation_header] = "") -> None:
         """End the reservation: the worker may be recruited again. A search that still runs is stopped. Without a name
-        it is whichever reservation there is; one that is over already changes nothing."""
-        service().agent.release(reservation)
+        it is whichever reservation this tenant has; one that is over already, or another tenant's, changes nothing."""
+        service().agent.release(reservation, tenant)
 
     _ = (chunksearch, release)
     return router
@@ -110,11 +115,11 @@ def _decode(body: bytes, now_us: int) -> ChunkRequest:
 class _ChunkResponse(Response):
     """Searches while the client is there and the worker is reserved for it."""
 
-    def __init__(self, service: ChunkService, asked: ChunkRequest, reservation: str) -> None:
+    def __init__(self, service: ChunkService, asked: ChunkRequest, holder: Holder) -> None:
         super().__init__()
         self._service = service
         self._asked = asked
-        self._reservation = reservation
+        self._holder = holder
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI's signature
         with suppress(ClientGoneError):
@@ -122,7 +127,7 @@ class _ChunkResponse(Response):
 
     async def _admit(self, send: Send) -> None:
         try:
-            async with self._service.agent.searching(self._reservation) as search:
+            async with self._service.agent.searching(self._holder.reservation, self._holder.tenant) as search:
                 answer = _Answer(send, search, self._content_type)
                 await self._search(search, answer)
         except NotReservedError as error:

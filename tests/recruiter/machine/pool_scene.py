@@ -1,5 +1,6 @@
 """A pool with a clock of its own, that checks itself after every step."""
 
+from quarterdeck.core.tenants import DEFAULT_TENANT
 from quarterdeck.recruiter.machine import pool_effects as ef
 from quarterdeck.recruiter.machine import pool_events as ev
 from quarterdeck.recruiter.machine.pool import PoolFigures, PoolMachine
@@ -23,18 +24,26 @@ class Scene:
         self.machine.check_invariants()
         return effects
 
-    def register(self, addr: str, node: str = "n1", *labels: str, timeout_s: float = 30.0, slots: int = 1) -> int:
+    def register(
+        self,
+        addr: str,
+        node: str = "n1",
+        *labels: str,
+        timeout_s: float = 30.0,
+        slots: int = 1,
+        tenant: str = DEFAULT_TENANT,
+    ) -> int:
         self.numbers += 1
-        offer = Offer(addr, node, frozenset(labels), slots)
+        offer = Offer(addr, node, frozenset(labels), slots, tenant)
         self.step(ev.RegistrationOpened(self.numbers, offer, timeout_s))
         return self.numbers
 
     def close(self, registration: int) -> None:
         assert self.step(ev.RegistrationClosed(registration)) == []
 
-    def recruit(self, number: int, label: str = "") -> list[Recruited]:
+    def recruit(self, number: int, label: str = "", tenant: str = DEFAULT_TENANT) -> list[Recruited]:
         self.numbers += 1
-        *told, answer = self.step(ev.RecruitRequested(self.numbers, number, label, f"r{self.numbers}"))
+        *told, answer = self.step(ev.RecruitRequested(self.numbers, number, label, f"r{self.numbers}", tenant))
         assert isinstance(answer, ef.AnswerRecruit)
         assert answer.request == self.numbers
         assert [one.reservation for one in told if isinstance(one, ef.Reserve)] == [
@@ -42,8 +51,8 @@ class Scene:
         ]
         return list(answer.workers)
 
-    def recruit_addrs(self, number: int, label: str = "") -> set[str]:
-        workers = self.recruit(number, label)
+    def recruit_addrs(self, number: int, label: str = "", tenant: str = DEFAULT_TENANT) -> set[str]:
+        workers = self.recruit(number, label, tenant)
         addrs = {worker.addr for worker in workers}
         assert len(addrs) == len(workers)
         return addrs

@@ -2,6 +2,7 @@
 
 from typing import TypeVar
 
+from quarterdeck.core.tenants import DEFAULT_TENANT
 from quarterdeck.recruiter.machine import reservation_effects as ef
 from quarterdeck.recruiter.machine import reservation_events as ev
 from quarterdeck.recruiter.machine.reservation import ReservationMachine
@@ -65,17 +66,17 @@ class ReservedWorker:
     def reregister(self) -> list[ef.Effect]:
         return self.tell(ev.ReregisterAsked(self.poll, 0.5))
 
-    def reserve(self, reservation: str = "r1") -> list[ef.Effect]:
-        return self.tell(ev.WorkerReserved(self.poll, reservation, "label"))
+    def reserve(self, reservation: str = "r1", tenant: str = DEFAULT_TENANT) -> list[ef.Effect]:
+        return self.tell(ev.WorkerReserved(self.poll, reservation, "label", tenant))
 
-    def ask(self, search: int, reservation: str = "r1") -> list[ef.Effect]:
-        return self.tell(ev.SearchAsked(search, reservation))
+    def ask(self, search: int, reservation: str = "r1", tenant: str = DEFAULT_TENANT) -> list[ef.Effect]:
+        return self.tell(ev.SearchAsked(search, reservation, tenant))
 
     def end(self, search: int, *, broken: bool = False) -> list[ef.Effect]:
         return self.tell(ev.SearchEnded(search, broken))
 
-    def release(self, reservation: str = "r1") -> list[ef.Effect]:
-        return self.tell(ev.ReleaseAsked(reservation))
+    def release(self, reservation: str = "r1", tenant: str = DEFAULT_TENANT) -> list[ef.Effect]:
+        return self.tell(ev.ReleaseAsked(reservation, tenant))
 
     def drain(self) -> list[ef.Effect]:
         return self.tell(ev.DrainRequested())

@@ -7,7 +7,8 @@ import pytest
 
 from quarterdeck.recruiter.machine import pool_effects as ef
 from quarterdeck.recruiter.machine import pool_events as ev
-from quarterdeck.recruiter.machine.pool import FORGET_AFTER_S, NodeFigures, PoolMachine
+from quarterdeck.recruiter.machine.pool import PoolMachine
+from quarterdeck.recruiter.machine.tenant_pool import FORGET_AFTER_S, NodeFigures
 from quarterdeck.recruiter.model import Recruited
 from tests.recruiter.machine.pool_scene import Scene
 
@@ -252,6 +253,75 @@ def test_on_one_node_those_with_the_label_go_first_and_leave_the_others_for_ever
     assert scene.recruit_addrs(1, "x") == {"special:1"}
 
 
+# Tenants
+
+
+def test_a_tenant_gets_its_own_workers_alone(scene: Scene) -> None:
+    scene.register("a:1", tenant="acme")
+    scene.register("o:1", tenant="other")
+    scene.register("d:1")
+    assert scene.recruit_addrs(5, tenant="acme") == {"a:1"}
+    assert scene.recruit_addrs(5, tenant="other") == {"o:1"}
+    assert scene.recruit_addrs(5) == {"d:1"}
+
+
+def test_a_tenant_whose_workers_are_all_given_away_does_not_get_anothers(scene: Scene) -> None:
+    scene.register("a:1", tenant="acme")
+    scene.register("d:1")
+    scene.recruit(1, tenant="acme")
+    assert scene.recruit(1, tenant="acme") == []
+    scene.now += FORGET_AFTER_S
+    assert scene.recruit(1, tenant="acme") == []  # nobody has looked since: it is not forgotten
+    scene.register("n:1", tenant="new")
+    assert scene.recruit_addrs(1, tenant="acme") == {"d:1"}
+
+
+def test_a_tenant_without_workers_gets_those_of_the_default_tenant_and_they_are_told_for_whom(scene: Scene) -> None:
+    registration = scene.register("d:1")
+    scene.register("o:1", tenant="other")
+    (worker,) = scene.recruit(5, tenant="acme")
+    assert (worker.addr, worker.tenant) == ("d:1", "acme")
+    told = scene.answers[registration]
+    assert isinstance(told, ef.Reserve)
+    assert told.tenant == "acme"
+    assert scene.recruit(5) == []
+
+
+def test_an_address_that_another_tenant_registers_too_is_another_worker(scene: Scene) -> None:
+    scene.register("w:1", tenant="acme")
+    scene.register("w:1", tenant="other")
+    assert scene.answers == {}
+    assert scene.recruit_addrs(5, tenant="acme") == {"w:1"}
+    assert scene.recruit_addrs(5, tenant="other") == {"w:1"}
+
+
+def test_figures_of_a_tenant_count_nothing_of_anothers(scene: Scene) -> None:
+    scene.register("a:1", "n1", tenant="acme")
+    scene.register("a:2", "n2", tenant="acme")
+    scene.register("o:1", "n1", tenant="other")
+    scene.recruit(5, tenant="acme")
+    scene.register("a:1", "n1", tenant="acme")
+    scene.register("a:1", "n1", tenant="acme")
+    acme, other = (scene.machine.figures(scene.now, tenant) for tenant in ("acme", "other"))
+    assert (acme.free, acme.reserved, acme.registrations, acme.superseded) == (1, 1, 4, 1)
+    assert (acme.recruits, acme.asked, acme.granted) == (1, 5, 2)
+    assert acme.by_node == {"n1": NodeFigures(free=1, granted=1), "n2": NodeFigures(free=0, granted=1)}
+    assert (other.free, other.reserved, other.registrations, other.superseded) == (1, 0, 1, 0)
+    assert (other.recruits, other.asked, other.granted) == (0, 0, 0)
+    assert other.by_node == {"n1": NodeFigures(free=1, granted=0)}
+    assert scene.figures.by_node["n1"] == NodeFigures(free=2, granted=1)
+    assert (scene.figures.free, scene.figures.reserved, scene.figures.nodes) == (2, 1, 1)
+    assert [one.offer.addr for one in scene.machine.free("other")] == ["o:1"]
+
+
+def test_tenants_that_come_and_go_for_ever_take_no_memory_for_ever(scene: Scene) -> None:
+    for index in range(3000):
+        scene.close(scene.register("w:1", tenant=f"t{index}"))
+        scene.now += 1.0
+    assert len(scene.machine._tenants) <= 2 * FORGET_AFTER_S + 2  # pyright: ignore[reportPrivateUsage]
+    assert scene.figures.registrations == 3000
+
+
 # Figures
 
 
@@ -319,7 +389,7 @@ def test_free_workers_are_listed_in_the_order_in_which_they_came() -> None:
 def test_what_contradicts_itself_is_found() -> None:
     scene = Scene()
     scene.register("w:1")
-    scene.machine._all.remove(1)  # pyright: ignore[reportPrivateUsage]
+    scene.machine._tenants["default"]._all.remove(1)  # pyright: ignore[reportPrivateUsage]
     with pytest.raises(AssertionError, match="is not in the pool"):
         scene.machine.check_invariants()
     assert PoolMachine().check_invariants() is None

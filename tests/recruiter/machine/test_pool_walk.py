@@ -14,21 +14,30 @@ from tests.recruiter.machine.pool_scene import Scene
 
 WORKERS = st.integers(0, 9)
 LABELS = ("", "x", "y")
+TENANTS = ("default", "acme", "other")
 
 
 class Walk(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.scene = Scene()
-        self.open: dict[int, tuple[str, frozenset[str]]] = {}
-        """Registrations that nobody has answered: address and labels."""
+        self.open: dict[int, tuple[str, frozenset[str], str]] = {}
+        """Registrations that nobody has answered: address, labels and tenant."""
+        self.seen: set[str] = {"default"}
+        """Tenants that have had workers."""
 
-    @rule(worker=WORKERS, labels=st.sets(st.sampled_from(LABELS[1:])), timeout_s=st.sampled_from([1.0, 5.0, 30.0]))
-    def register(self, worker: int, labels: set[str], timeout_s: float) -> None:
+    @rule(
+        worker=WORKERS,
+        labels=st.sets(st.sampled_from(LABELS[1:])),
+        timeout_s=st.sampled_from([1.0, 5.0, 30.0]),
+        tenant=st.sampled_from(TENANTS),
+    )
+    def register(self, worker: int, labels: set[str], timeout_s: float, tenant: str) -> None:
         addr = f"w{worker}:1"
-        before = [number for number, (other, _) in self.open.items() if other == addr]
-        number = self.scene.register(addr, f"n{worker % 3}", *labels, timeout_s=timeout_s)
-        self.open[number] = (addr, frozenset(labels))
+        before = [number for number, (other, _, whose) in self.open.items() if (other, whose) == (addr, tenant)]
+        number = self.scene.register(addr, f"n{worker % 3}", *labels, timeout_s=timeout_s, tenant=tenant)
+        self.open[number] = (addr, frozenset(labels), tenant)
+        self.seen.add(tenant)
         for older in before:
             assert self.scene.answers[older] == ef.Supersede(older)
 
@@ -40,10 +49,19 @@ class Walk(RuleBasedStateMachine):
         self.scene.close(number)
         self.open.pop(number, None)
 
-    @rule(number=st.integers(1, 6), label=st.sampled_from(LABELS))
-    def recruit(self, number: int, label: str) -> None:
-        eligible = {addr for addr, labels in self.open.values() if not label or not labels or label in labels}
-        got = self.scene.recruit_addrs(number, label)
+    @rule(number=st.integers(1, 6), label=st.sampled_from(LABELS), tenant=st.sampled_from(TENANTS))
+    def recruit(self, number: int, label: str, tenant: str) -> None:
+        figures = self.scene.machine.figures(self.scene.now, tenant)
+        own = {addr for addr, _, whose in self.open.values() if whose == tenant}
+        serving = tenant if own or tenant in self.seen else "default"
+        fallen_back = not own and figures == self.scene.machine.figures(self.scene.now, "default")
+        whose_workers = "default" if fallen_back else serving  # after a long time without a worker
+        eligible = {
+            addr
+            for addr, labels, whose in self.open.values()
+            if whose == whose_workers and (not label or not labels or label in labels)
+        }
+        got = self.scene.recruit_addrs(number, label, tenant)
         assert got <= eligible
         assert len(got) == min(number, len(eligible))
 

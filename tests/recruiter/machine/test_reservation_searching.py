@@ -35,7 +35,34 @@ def test_a_search_of_another_reservation_is_refused() -> None:
     assert reserved().ask(1, "r0") == [ef.RefuseSearch(1, "it is reserved for another search")]
 
 
-def test_where_the_recruiter_names_no_reservations_nothing_is_checked() -> None:
+@pytest.mark.parametrize("reservation", ["r1", ""])
+def test_a_search_and_a_release_of_another_tenant_are_refused_whatever_they_name(reservation: str) -> None:
+    worker = registered()
+    worker.reserve(reservation, "acme")
+    assert worker.ask(1, "r1", "other") == [ef.RefuseSearch(1, "it is reserved for another search")]
+    assert worker.ask(2, "", "other") == [ef.RefuseSearch(2, "it is reserved for another search")]
+    assert worker.ask(3, "r1", "acme") == [ef.AdmitSearch(3)]
+    assert worker.release("r1", "other") == worker.release("", "other") == []
+    assert worker.machine.is_reserved
+    assert worker.release("r1", "acme") == [ef.StopSearch(3, "its root has released the worker")]
+
+
+def test_an_early_release_of_another_tenant_does_not_end_the_reservation() -> None:
+    worker = registered()
+    worker.release("r1", "other")
+    assert worker.reserve("r1", "acme") == [ef.SetAccepting(False)]
+    early = registered()
+    early.release("r1", "acme")
+    assert early.reserve("r1", "acme") != [ef.SetAccepting(False)]
+
+
+def test_an_early_search_of_another_tenant_is_refused_when_the_word_has_come() -> None:
+    worker = registered()
+    assert worker.ask(1, "r1", "other") == []
+    assert ef.RefuseSearch(1, "it is reserved for another search") in worker.reserve("r1", "acme")
+
+
+def test_where_the_recruiter_names_no_reservations_the_tenant_alone_is_checked() -> None:
     worker = reserved(reservation="")
     assert worker.ask(1, "r7") == [ef.AdmitSearch(1)]
     assert ef.SetAccepting(True) in worker.release("r7") + worker.end(1)

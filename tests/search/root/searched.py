@@ -130,6 +130,8 @@ class PlayedWorkers:
         self.free = [Recruited(f"w{number}:1", f"node-{number}", slots, f"r{number}") for number in range(count)]
         self.play = play
         self.asked: list[int] = []
+        self.tenants: list[str] = []
+        """Who asked, each time."""
         self.given: list[tuple[str, int]] = []
         self.searching: Counter[str] = Counter()
         self.most_at_once: Counter[str] = Counter()
@@ -138,8 +140,9 @@ class PlayedWorkers:
         self.asked_about: dict[int, Collection[str]] = {}
         self.hold_recruits: asyncio.Event | None = None
 
-    async def recruit(self, number: int, label: str) -> Sequence[Recruited]:
+    async def recruit(self, number: int, label: str, tenant: str) -> Sequence[Recruited]:
         self.asked.append(number)
+        self.tenants.append(tenant)
         given, self.free = self.free[:number], self.free[number:]
         if self.hold_recruits is not None:
             await self.hold_recruits.wait()

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import patch
 
@@ -15,6 +15,7 @@ from quarterdeck.recruiter.machine.registration_tries import RegistrationTries
 from quarterdeck.recruiter.machine.reservation import ReservationMachine
 from quarterdeck.recruiter.machine.reservation_table import ReservationState
 from quarterdeck.recruiter.machine.reservation_timers import ProgressTimer
+from quarterdeck.recruiter.model import Holder
 from quarterdeck.recruiter.service import RecruiterService
 from quarterdeck.search.machine.search import SearchMachine
 from quarterdeck.search.machine.search_effects import CommitChunk, HangUp, ReleaseWorker
@@ -38,7 +39,7 @@ def an_address_registered_twice_is_two_workers() -> AbstractContextManager[objec
 
     def change(open_: Method) -> Method:
         def changed(machine: Any, number: int, offer: Any, timeout_s: float) -> Any:
-            machine._number_of.pop(offer.addr, None)
+            machine._number_of.pop((offer.tenant, offer.addr), None)
             return open_(machine, number, offer, timeout_s)
 
         return changed
@@ -98,7 +99,7 @@ def busy_is_a_flag() -> AbstractContextManager[object]:
 
 def releases_are_dropped() -> AbstractContextManager[object]:
     def change(_: Method) -> Method:
-        def changed(agent: Any, reservation: str) -> None:
+        def changed(agent: Any, reservation: str, tenant: str) -> None:
             pass
 
         return changed
@@ -108,9 +109,9 @@ def releases_are_dropped() -> AbstractContextManager[object]:
 
 def a_release_that_overtakes_its_reservation_is_dropped() -> AbstractContextManager[object]:
     def change(release: Method) -> Method:
-        def changed(agent: Any, reservation: str) -> None:
+        def changed(agent: Any, reservation: str, tenant: str) -> None:
             if agent.machine.state is not ReservationState.REGISTERED:
-                release(agent, reservation)
+                release(agent, reservation, tenant)
 
         return changed
 
@@ -145,8 +146,8 @@ def any_release_frees_the_worker() -> AbstractContextManager[object]:
     """The name of the reservation is not looked at."""
 
     def change(release_asked: Method) -> Method:
-        def changed(machine: Any, reservation: str) -> None:
-            release_asked(machine, machine._reservation or reservation)
+        def changed(machine: Any, holder: Holder) -> None:
+            release_asked(machine, replace(holder, reservation=machine._reservation or holder.reservation))
 
         return changed
 
@@ -155,15 +156,15 @@ def any_release_frees_the_worker() -> AbstractContextManager[object]:
 
 def any_search_is_admitted() -> AbstractContextManager[object]:
     def change(_: Method) -> Method:
-        def changed(machine: Any, reservation: str) -> bool:
+        def changed(machine: Any, holder: Holder) -> bool:
             return machine.state is ReservationState.RESERVED
 
         return changed
 
     def only_for_searches(decide: Method) -> Method:
-        def changed(machine: Any, search: int, reservation: str) -> None:
+        def changed(machine: Any, search: int, holder: Holder) -> None:
             with _changed((ReservationMachine, "_is_current", change)):
-                decide(machine, search, reservation)
+                decide(machine, search, holder)
 
         return changed
 

@@ -4,7 +4,10 @@ Rules it keeps, whatever workers and roots do:
 
 - a worker is in the pool exactly while its registration is open: answered, closed or timed out, it is out of it, and
   that before anybody hears of it;
-- an address is one worker: registered again, the newer registration counts and the older is answered at once;
+- a tenant gets its own workers alone; one that has none gets those of the default tenant. It has some as long as any
+  was free or given away lately, so that a tenant whose workers are all busy does not take another's;
+- an address is one worker of a tenant: registered again, the newer registration counts and the older is answered at
+  once. What another tenant registers under that address changes nothing;
 - a recruit gets as many as it asks for, or all that are for it, spread over nodes;
 - a worker without labels is for everybody, one with labels for recruits that name one of them, or none. On each node
   a recruit with a label gets those that have it first.
@@ -12,22 +15,19 @@ Rules it keeps, whatever workers and roots do:
 What becomes of a worker that was given away is not known here. That it was, is remembered for a while, for the figures.
 """
 
-from collections import OrderedDict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, assert_never
 
 from quarterdeck.core.deadlines import Deadlines
-from quarterdeck.core.placement import SpreadPool, choose_from
+from quarterdeck.core.placement import choose_from
+from quarterdeck.core.tenants import DEFAULT_TENANT, serving_tenant
 from quarterdeck.core.workcoord.invariants import Claim, insist
 from quarterdeck.recruiter.machine import pool_events as ev
 from quarterdeck.recruiter.machine.pool_effects import AnswerRecruit, Effect, Reserve, SendBack, Supersede
+from quarterdeck.recruiter.machine.tenant_pool import FORGET_AFTER_S, NodeFigures, Registration, TenantPool, Totals
 from quarterdeck.recruiter.model import Offer, Recruited
-
-FORGET_AFTER_S: Final = 900.0
-"""How long a worker that does not come back counts as reserved, and a node without workers has figures. Shorter counts
-long searches as over; longer counts workers that have died as reserved."""
-
 
 _SPREAD: Final = 0.1
 """The part of its time within which a registration may end. All workers register in one second after a recruiter was
@@ -36,25 +36,10 @@ _GOLDEN: Final = 0.6180339887498949
 """Its multiples are spread evenly over [0, 1), however many of them there are."""
 
 
-@dataclass(frozen=True, slots=True)
-class Registration:
-    """A free worker."""
-
-    number: int
-    offer: Offer
-    since: float
-
-
-@dataclass(frozen=True, slots=True)
-class NodeFigures:
-    free: int
-    granted: int
-    """Since the recruiter began, or the node came up."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolFigures:
-    """What the pool can say of itself at any moment. Totals count from the recruiter's beginning."""
+    """What the pool can say of itself at any moment. Totals count from the recruiter's beginning; those of one tenant
+    from when its first worker came, or the first after all of them were forgotten."""
 
     free: int
     nodes: int
@@ -78,36 +63,20 @@ class PoolFigures:
         return self.asked - self.granted
 
 
-class _Node:
-    __slots__ = ("granted", "seen")
-
-    def __init__(self) -> None:
-        self.granted = 0
-        self.seen = 0.0
-
-
 class PoolMachine:
     """Give it events with the time they happened, execute the effects it returns, and wake it at `next_deadline`."""
 
     def __init__(self) -> None:
         self._now = 0.0
         self._held: dict[int, Registration] = {}
-        self._number_of: dict[str, int] = {}
-        """Open registrations, by address."""
+        self._number_of: dict[tuple[str, str], int] = {}
+        """Open registrations, by tenant and address."""
         self._deadlines: Deadlines[int] = Deadlines()
-        self._all: SpreadPool[int] = SpreadPool()
-        self._without_label: SpreadPool[int] = SpreadPool()
-        self._with_label: dict[str, SpreadPool[int]] = {}
-        """No pool is empty."""
-        self._reserved: OrderedDict[str, float] = OrderedDict()
-        """Since when, by address; the oldest first."""
-        self._nodes: OrderedDict[str, _Node] = OrderedDict()
-        """In the order in which they were seen, the one that was not seen for longest first."""
-        self._registrations = 0
-        self._superseded = 0
-        self._recruits = 0
-        self._asked = 0
-        self._granted = 0
+        self._tenants: dict[str, TenantPool] = {DEFAULT_TENANT: TenantPool()}
+        """Those that have workers, or had some lately; and the default tenant."""
+        self._totals = Totals()
+        """Of all tenants, also of those that were forgotten."""
+        self._forgot_at = 0.0
 
     # What a driver calls
 
@@ -135,26 +104,35 @@ class PoolMachine:
             case _:
                 assert_never(event)
 
-    def free(self) -> Iterable[Registration]:
-        """All workers that are free, in the order in which they came."""
-        return self._held.values()
+    def free(self, tenant: str | None = None) -> Iterable[Registration]:
+        """All workers that are free, in the order in which they came; of those that this tenant is served by, if one is
+        named."""
+        if tenant is None:
+            return self._held.values()
+        serving = serving_tenant(tenant, self._tenants)
+        return [one for one in self._held.values() if one.offer.tenant == serving]
 
-    def figures(self, now: float) -> PoolFigures:
-        """Linear in the number of nodes."""
+    def figures(self, now: float, tenant: str | None = None) -> PoolFigures:
+        """Of all workers, or of those that this tenant is served by. Linear in the number of nodes."""
         self._now = max(self._now, now)
         self._forget()
+        pools = self._tenants.values() if tenant is None else (self._serving(tenant),)
+        totals = self._totals if tenant is None else self._serving(tenant).totals
+        free, granted = Counter[str](), Counter[str]()
+        for pool in pools:
+            for name, node in pool.by_node().items():
+                free[name] += node.free
+                granted[name] += node.granted
         return PoolFigures(
-            free=len(self._held),
-            nodes=self._all.node_count,
-            reserved=len(self._reserved),
-            registrations=self._registrations,
-            superseded=self._superseded,
-            recruits=self._recruits,
-            asked=self._asked,
-            granted=self._granted,
-            by_node={
-                name: NodeFigures(len(self._all.workers_on(name)), node.granted) for name, node in self._nodes.items()
-            },
+            free=sum(pool.free for pool in pools),
+            nodes=sum(number > 0 for number in free.values()),
+            reserved=sum(pool.reserved for pool in pools),
+            registrations=totals.registrations,
+            superseded=totals.superseded,
+            recruits=totals.recruits,
+            asked=totals.asked,
+            granted=totals.granted,
+            by_node={name: NodeFigures(free[name], granted[name]) for name in free},
         )
 
     def check_invariants(self) -> None:
@@ -165,116 +143,89 @@ class PoolMachine:
 
     def _open(self, number: int, offer: Offer, timeout_s: float) -> list[Effect]:
         effects: list[Effect] = []
-        older = self._number_of.get(offer.addr)
+        pool = self._tenants.get(offer.tenant)
+        if pool is None:
+            self._forget_in_time()
+            pool = self._tenants[offer.tenant] = TenantPool()
+        older = self._number_of.get((offer.tenant, offer.addr))
         if older is not None:
             self._leave(older)
-            self._superseded += 1
+            for totals in (self._totals, pool.totals):
+                totals.superseded += 1
             effects.append(Supersede(older))
-        self._registrations += 1
-        self._reserved.pop(offer.addr, None)
+        for totals in (self._totals, pool.totals):
+            totals.registrations += 1
         self._held[number] = Registration(number, offer, self._now)
-        self._number_of[offer.addr] = number
+        self._number_of[offer.tenant, offer.addr] = number
         self._deadlines.set(number, self._now + timeout_s * _share(number))
-        for pool in self._pools_for(offer):
-            pool.add(number, offer.node)
-        self._see(offer.node)
+        pool.add(number, offer, self._now)
         return effects
 
     def _leave(self, number: int) -> Registration:
         """It is nobody's from here on; every way out of the pool goes through here."""
         registration = self._held.pop(number)
         offer = registration.offer
-        del self._number_of[offer.addr]
+        del self._number_of[offer.tenant, offer.addr]
         self._deadlines.cancel(number)
-        for pool in self._pools_for(offer):
-            pool.remove(number)
-        for label in offer.labels:
-            if not self._with_label[label]:
-                del self._with_label[label]
+        self._tenants[offer.tenant].remove(number, offer)
         return registration
 
     def _send_back(self, number: int) -> SendBack:
         self._leave(number)
         return SendBack(number)
 
-    def _pools_for(self, offer: Offer) -> Iterator[SpreadPool[int]]:
-        """Those that a worker with this offer is in."""
-        yield self._all
-        if not offer.labels:
-            yield self._without_label
-        for label in offer.labels:
-            yield self._with_label.setdefault(label, SpreadPool())
-
     # Recruits
 
     def _recruit(self, wanted: ev.RecruitRequested) -> list[Effect]:
-        chosen = choose_from(self._eligible(wanted.label), wanted.number)
-        self._recruits += 1
-        self._asked += wanted.number
+        pool = self._serving(wanted.tenant)
+        chosen = choose_from(pool.eligible(wanted.label), wanted.number)
+        for totals in (self._totals, pool.totals):
+            totals.recruits += 1
+            totals.asked += wanted.number
         effects: list[Effect] = []
         workers: list[Recruited] = []
         for index, number in enumerate(chosen):
             registration = self._leave(number)
             offer, name = registration.offer, f"{wanted.reservation}/{index}"
-            self._grant(offer)
-            effects.append(Reserve(number, name, wanted.label, self._now - registration.since))
-            workers.append(Recruited(offer.addr, offer.node, offer.slots, name))
+            self._totals.granted += 1
+            pool.grant(offer, self._now)
+            effects.append(Reserve(number, name, wanted.label, self._now - registration.since, wanted.tenant))
+            workers.append(Recruited(offer.addr, offer.node, offer.slots, name, wanted.tenant))
         effects.append(AnswerRecruit(wanted.request, tuple(workers)))
         return effects
 
-    def _eligible(self, label: str) -> tuple[SpreadPool[int], ...]:
-        if not label:
-            return (self._all,)
-        labelled = self._with_label.get(label)
-        return (self._without_label,) if labelled is None else (labelled, self._without_label)
+    # Tenants
 
-    # Figures
+    def _serving(self, tenant: str) -> TenantPool:
+        """Those whose workers this tenant gets."""
+        return self._tenants[serving_tenant(tenant, self._tenants)]
 
-    def _grant(self, offer: Offer) -> None:
-        self._granted += 1
-        self._reserved[offer.addr] = self._now
-        self._see(offer.node).granted += 1
-
-    def _see(self, name: str) -> _Node:
-        node = self._nodes.get(name)
-        if node is None:
-            node = self._nodes[name] = _Node()
-        else:
-            self._nodes.move_to_end(name)
-        node.seen = self._now
-        self._forget()
-        return node
+    def _forget_in_time(self) -> None:
+        """Also where nobody ever looks at figures, tenants that come and go take no memory for ever."""
+        if self._now >= self._forgot_at + FORGET_AFTER_S:
+            self._forget()
 
     def _forget(self) -> None:
-        """Drops what nobody has heard of for long. A node with free workers is seen again."""
-        until = self._now - FORGET_AFTER_S
-        while self._reserved and next(iter(self._reserved.values())) <= until:
-            self._reserved.popitem(last=False)
-        while self._nodes and next(iter(self._nodes.values())).seen <= until:
-            name, node = self._nodes.popitem(last=False)
-            if self._all.workers_on(name):
-                self._nodes[name] = node
-                node.seen = self._now
+        """Drops what nobody has heard of for long."""
+        self._forgot_at = self._now
+        for tenant, pool in list(self._tenants.items()):
+            pool.forget(self._now)
+            if pool.is_forgotten and tenant != DEFAULT_TENANT:
+                del self._tenants[tenant]
 
     def _claims(self) -> Iterator[Claim]:
-        held, addresses = self._held, {one.offer.addr: number for number, one in self._held.items()}
-        yield addresses == self._number_of, "%s are registered, and known as %s", (addresses, self._number_of)
-        yield len(addresses) == len(held), "%s workers have %s addresses", (len(held), len(addresses))
-        both = addresses.keys() & self._reserved.keys()
-        yield not both, "%s are free and reserved", (both,)
-        yield self._granted <= self._asked, "%s were granted of %s", (self._granted, self._asked)
+        held = self._held
+        known = {(one.offer.tenant, one.offer.addr): number for number, one in held.items()}
+        yield known == self._number_of, "%s are registered, and known as %s", (known, self._number_of)
+        yield len(known) == len(held), "%s workers have %s addresses", (len(held), len(known))
         yield len(self._deadlines) == len(held), "%s deadlines for %s workers", (len(self._deadlines), len(held))
-        labels = {label for one in held.values() for label in one.offer.labels}
-        yield self._with_label.keys() == labels, "there are pools for %s", (set(self._with_label),)
-        for label, pool in (("", self._without_label), *self._with_label.items()):
-            meant = [n for n, one in held.items() if (label in one.offer.labels if label else not one.offer.labels)]
-            agrees = len(pool) == len(meant) and all(number in pool for number in meant)
-            yield agrees, "the pool for %r has %s workers, not %s", (label, len(pool), len(meant))
         for number, one in held.items():
-            there = number in self._all.workers_on(one.offer.node) and number in self._deadlines
-            yield there, "%s is not in the pool, or for ever", (one,)
-            yield one.offer.node in self._nodes, "node %s is forgotten and has workers", (one.offer.node,)
-        yield len(self._all) == len(held), "the pool has %s workers, not %s", (len(self._all), len(held))
+            yield number in self._deadlines, "%s is in the pool for ever", (one,)
+            yield one.offer.tenant in self._tenants, "%s has a worker, and no pool", (one.offer.tenant,)
+        for tenant, pool in self._tenants.items():
+            yield from pool.claims({number: one for number, one in held.items() if one.offer.tenant == tenant})
+        totals = self._totals
+        yield totals.granted <= totals.asked, "%s were granted of %s", (totals.granted, totals.asked)
 
 
 def _share(number: int) -> float:

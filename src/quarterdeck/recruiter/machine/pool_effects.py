@@ -5,6 +5,7 @@ The worker of a registration has left the pool before any of these is executed.
 
 from dataclasses import dataclass
 
+from quarterdeck.core.tenants import DEFAULT_TENANT
 from quarterdeck.recruiter.model import Recruited
 
 
@@ -17,6 +18,8 @@ class Reserve:
     label: str
     waited_s: float
     """How long its registration was open."""
+    tenant: str = DEFAULT_TENANT
+    """Whose it is now."""
 
 
 @dataclass(frozen=True, slots=True)

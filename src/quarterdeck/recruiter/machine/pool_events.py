@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from quarterdeck.core.tenants import DEFAULT_TENANT
 from quarterdeck.recruiter.model import Offer
 
 
@@ -33,6 +34,8 @@ class RecruitRequested:
     """What they are for; empty for anything."""
     reservation: str
     """The names of the reservations begin with it."""
+    tenant: str = DEFAULT_TENANT
+    """Who asks."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ Rules it keeps, whatever recruiters and roots do:
 - a search or a release that is faster than the word of its reservation is kept until that has come, never dropped;
 - what runs for a root is counted: while the count is 0 the reservation has a limited time, and so has a search that
   makes no progress;
-- only the current reservation can be released; it is over when nothing runs for it any more.
+- only the current reservation can be released, and only by its tenant; it is over when nothing runs for it any more;
+- nothing is searched for another tenant than the one it is reserved for, whatever reservation that names.
 """
 
 from collections import Counter
@@ -16,6 +17,7 @@ from enum import StrEnum
 from typing import Final, assert_never
 
 from quarterdeck.core.deadlines import Deadlines
+from quarterdeck.core.tenants import DEFAULT_TENANT
 from quarterdeck.core.workcoord.invariants import Claim, insist
 from quarterdeck.recruiter.machine import reservation_events as ev
 from quarterdeck.recruiter.machine.registration_tries import RegistrationTries
@@ -40,6 +42,7 @@ from quarterdeck.recruiter.machine.reservation_timers import (
     RegisterTimer,
     Timer,
 )
+from quarterdeck.recruiter.model import Holder
 
 _S, _T = ReservationState, ReservationTrigger
 _EARLY_RELEASES: Final = 100
@@ -67,12 +70,14 @@ class ReservationMachine:
         self._accepting = True
         # The registration
         self._poll = 0
-        self._asked: dict[int, str] = {}
-        """Searches that were faster than the word of their reservation, and its name."""
-        self._released: dict[str, float] = {}
+        self._asked: dict[int, Holder] = {}
+        """Searches that were faster than the word of their reservation, and what they named."""
+        self._released: dict[Holder, float] = {}
         """Reservations that were released before we knew them, and when."""
         # The reservation
         self._reservation = ""
+        self._tenant = DEFAULT_TENANT
+        """For whom it is, or was."""
         self._label = ""
         self._searches: dict[int, bool] = {}
         """Whether each still runs; those that do not were told to stop."""
@@ -119,8 +124,8 @@ class ReservationMachine:
         match event:
             case ev.IdleChanged(idle):
                 self._idle_changed(idle)
-            case ev.WorkerReserved(poll, reservation, label):
-                self._worker_reserved(poll, reservation, label)
+            case ev.WorkerReserved(poll, reservation, label, tenant):
+                self._worker_reserved(poll, Holder(reservation, tenant), label)
             case ev.ReregisterAsked(poll, unit):
                 self._poll_ended(poll)
                 self._tries.ask_again(self._now, unit)
@@ -132,15 +137,15 @@ class ReservationMachine:
             case ev.RegistrationWithdrawn(poll):
                 self._poll_ended(poll)
                 self._come_back()
-            case ev.SearchAsked(search, reservation):
-                self._search_asked(search, reservation)
+            case ev.SearchAsked(search, reservation, tenant):
+                self._search_asked(search, Holder(reservation, tenant))
             case ev.SearchProgressed(search):
                 if self._searches.get(search):
                     self._deadlines.set(ProgressTimer(search), self._now + self.config.progress_s)
             case ev.SearchEnded(search, broken):
                 self._search_ended(search, broken=broken)
-            case ev.ReleaseAsked(reservation):
-                self._release_asked(reservation)
+            case ev.ReleaseAsked(reservation, tenant):
+                self._release_asked(Holder(reservation, tenant))
             case ev.DrainRequested():
                 self._drain()
             case ev.TimePassed():
@@ -216,16 +221,16 @@ class ReservationMachine:
 
     # The reservation
 
-    def _worker_reserved(self, poll: int, reservation: str, label: str) -> None:
+    def _worker_reserved(self, poll: int, holder: Holder, label: str) -> None:
         self._poll_ended(poll)
         self._tries.succeed()
-        if self._was_released(reservation) or self._draining:
+        if self._was_released(holder) or self._draining:
             self.counters["reservations_over_at_once"] += 1
             self._try_again()
             return
         self._move(_T.RESERVE)
         self.counters["reservations"] += 1
-        self._reservation, self._label = reservation, label
+        self._reservation, self._tenant, self._label = holder.reservation, holder.tenant, label
         self._set_accepting(False)
         self._released.clear()
         asked, self._asked = self._asked, {}
@@ -235,20 +240,22 @@ class ReservationMachine:
         if not self._running:
             self._await_search()
 
-    def _was_released(self, reservation: str) -> bool:
-        at = self._released.get(reservation)
+    def _was_released(self, holder: Holder) -> bool:
+        at = self._released.get(holder)
         return at is not None and self._now - at <= self.config.overtaken_s
 
-    def _is_current(self, reservation: str) -> bool:
-        """Where one side has no names there is nothing to check."""
-        return self._state is _S.RESERVED and (not reservation or reservation == (self._reservation or reservation))
+    def _is_current(self, holder: Holder) -> bool:
+        """Where one side has no names, the tenant alone is checked."""
+        if self._state is not _S.RESERVED or holder.tenant != self._tenant:
+            return False
+        return not holder.reservation or holder.reservation == (self._reservation or holder.reservation)
 
-    def _release_asked(self, reservation: str) -> None:
-        if self._is_current(reservation):
+    def _release_asked(self, holder: Holder) -> None:
+        if self._is_current(holder):
             self.counters["released"] += 1
             self._end_reservation("its root has released the worker")
         elif self._state in (_S.REGISTERED, _S.WITHDRAWING) and len(self._released) < _EARLY_RELEASES:
-            self._released[reservation] = self._now
+            self._released[holder] = self._now
         else:
             self.counters["stale_releases"] += 1
 
@@ -286,17 +293,17 @@ class ReservationMachine:
 
     # Searches
 
-    def _search_asked(self, search: int, reservation: str) -> None:
+    def _search_asked(self, search: int, holder: Holder) -> None:
         if self._state in (_S.REGISTERED, _S.WITHDRAWING) and not self._draining:
-            self._asked[search] = reservation
+            self._asked[search] = holder
             self._deadlines.set(OvertakenTimer(search), self._now + self.config.overtaken_s)
         else:
-            self._decide(search, reservation)
+            self._decide(search, holder)
 
-    def _decide(self, search: int, reservation: str) -> None:
+    def _decide(self, search: int, holder: Holder) -> None:
         if self._draining:
             self._refuse(search, _DRAINING)
-        elif self._is_current(reservation):
+        elif self._is_current(holder):
             self._searches[search] = True
             self._running += 1
             self._deadlines.cancel(AbandonTimer())

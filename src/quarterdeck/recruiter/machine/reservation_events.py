@@ -5,6 +5,8 @@ Whatever asks for another try carries `unit`, a number from [0, 1) by chance: th
 
 from dataclasses import dataclass
 
+from quarterdeck.core.tenants import DEFAULT_TENANT
+
 
 @dataclass(frozen=True, slots=True)
 class IdleChanged:
@@ -22,6 +24,8 @@ class WorkerReserved:
     reservation: str
     """Empty from a recruiter that names none."""
     label: str = ""
+    tenant: str = DEFAULT_TENANT
+    """For whom."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,8 @@ class SearchAsked:
     search: int
     reservation: str
     """Empty where the root names none."""
+    tenant: str = DEFAULT_TENANT
+    """Who sent it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +82,9 @@ class SearchEnded:
 @dataclass(frozen=True, slots=True)
 class ReleaseAsked:
     reservation: str
-    """Empty where the root names none: whichever there is."""
+    """Empty where the root names none: whichever this tenant has."""
+    tenant: str = DEFAULT_TENANT
+    """Who asks."""
 
 
 # From the process

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, assert_never
 
 from quarterdeck.core.errors import QuarterdeckError
+from quarterdeck.core.tenants import DEFAULT_TENANT
 from quarterdeck.crew.driver import Stepper, cancel_all
 from quarterdeck.crew.ports import Clock
 from quarterdeck.recruiter.model import Recruited
@@ -83,6 +84,7 @@ class SearchDriver:
         listener: Listener,
         *,
         label: str = "",
+        tenant: str = DEFAULT_TENANT,
         make_machine: Callable[[SearchConfig, Sequence[Chunk]], SearchMachine] = SearchMachine,
     ) -> None:
         self.machine: Final = make_machine(config, chunks)
@@ -93,6 +95,7 @@ class SearchDriver:
         self._ports = ports
         self._listener = listener
         self._label = label
+        self._tenant = tenant
         self._stepper: Stepper[ev.Event, ef.Effect] = Stepper(
             self.machine, ports.clock, self._execute, ev.TimePassed(), None
         )
@@ -179,7 +182,7 @@ class SearchDriver:
     async def _recruit(self, number: int) -> None:
         workers: Sequence[Recruited] = ()
         try:
-            workers = await self._ports.recruiting.recruit(number, self._label)
+            workers = await self._ports.recruiting.recruit(number, self._label, self._tenant)
         except Exception as error:  # noqa: BLE001 - told to the listener
             self._listener.broken(error)
         self._stepper.apply(ev.WorkersRecruited(tuple(workers)))

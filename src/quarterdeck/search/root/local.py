@@ -60,8 +60,8 @@ async def open_local_search(
 class _Nobody:
     """Implements `ports.Recruiting` and `ports.SearchWorkers` where there is nobody."""
 
-    async def recruit(self, number: int, label: str) -> Sequence[Recruited]:
-        del number, label
+    async def recruit(self, number: int, label: str, tenant: str) -> Sequence[Recruited]:
+        del number, label, tenant
         return ()
 
     async def search(self, worker: Recruited, *_: object, **_more: object) -> ChunkAnswer:

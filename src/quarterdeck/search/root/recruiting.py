@@ -12,9 +12,9 @@ class OneAfterTheOther:
     def __init__(self, recruiters: Sequence[Recruiting]) -> None:
         self._recruiters = recruiters
 
-    async def recruit(self, number: int, label: str) -> Sequence[Recruited]:
+    async def recruit(self, number: int, label: str, tenant: str) -> Sequence[Recruited]:
         found: list[Recruited] = []
         for recruiter in self._recruiters:
             if len(found) < number:
-                found += await recruiter.recruit(number - len(found), label)
+                found += await recruiter.recruit(number - len(found), label, tenant)
         return found

@@ -95,15 +95,18 @@ class RunningSearch:
     """Made by `SearchService.opened`. Read its events once; it has ended well when they have."""
 
     def __init__(
-        self, query_id: QueryId, plan: SearchPlan, config: SearchConfig, ports: Ports, gathering: Gatherer
+        self, query_id: QueryId, plan: SearchPlan, config: SearchConfig, ports: Ports, gathering: Gatherer, tenant: str
     ) -> None:
+        """`tenant` is whose workers search."""
         self.query_id: Final = query_id
         self.plan: Final = plan
         self.problems: Final = Problems()
         self.matches = 0
         self.is_whole = False
         """Every row was given out."""
-        self.driver: Final = SearchDriver(config, plan.spec, plan.chunks, ports, self, label=plan.request.label)
+        self.driver: Final = SearchDriver(
+            config, plan.spec, plan.chunks, ports, self, label=plan.request.label, tenant=tenant
+        )
         self._gathering = gathering
         self._clock = ports.clock
         self._began_s = self._clock.now()

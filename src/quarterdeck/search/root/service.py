@@ -131,7 +131,7 @@ class SearchService:
     async def opened(
         self, request: SearchRequest, border: Border | None = None, tenant: str = DEFAULT_TENANT
     ) -> AsyncGenerator[RunningSearch]:
-        """As `_opened`; `tenant` is who asks, for people who look."""
+        """As `_opened`; `tenant` is who asks, and whose workers search."""
         with self._asked(request, tenant) as asked:
             async with self._opened(request, border, asked) as running:
                 yield running
@@ -208,7 +208,7 @@ class SearchService:
         made: list[Gatherer] = []
         try:
             await in_thread(lambda: made.append(self._make_gathering(planned.spec)))
-            running = RunningSearch(asked.query_id, planned, config, self._ports, made[0])
+            running = RunningSearch(asked.query_id, planned, config, self._ports, made[0], asked.tenant)
         except BaseException:
             for gathering in made:
                 await in_thread(gathering.close)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.types import Receive, Scope, Send
 
 from quarterdeck.http.errors import ErrorsAsJson
+from quarterdeck.http.tenants import tenant_of
 from quarterdeck.recruiter.agent import ReservationAgent
 from quarterdeck.recruiter.machine import pool_effects as pef
 from quarterdeck.recruiter.machine import pool_events as pev
@@ -14,7 +15,7 @@ from quarterdeck.recruiter.machine import reservation_effects as ref
 from quarterdeck.recruiter.machine import reservation_events as rev
 from quarterdeck.recruiter.machine.reservation import ReservationMachine
 from quarterdeck.recruiter.machine.reservation_config import ReservationConfig
-from quarterdeck.recruiter.model import Offer
+from quarterdeck.recruiter.model import Holder, Offer
 from quarterdeck.recruiter.routes import RecruiterRoute
 from quarterdeck.recruiter.service import RecruiterService
 from quarterdeck.search.chunk_request import RESERVATION_HEADER, decode_chunk
@@ -210,12 +211,12 @@ class WorkerHost(RecruitingHost):
         reservation = headers.get(RESERVATION_HEADER.lower(), "")
         if scope["path"] == "/worker/release":
             self.released[reservation] = self.world.loop.time()
-            self.agent.release(reservation)
+            self.agent.release(reservation, tenant_of(scope))
             await send({"type": "http.response.start", "status": 204})
             await send({"type": "http.response.body", "body": b""})
             return
         asked = decode_chunk((await receive())["body"], 0)
-        await FramesResponse(self._service, asked, reservation)(scope, receive, send)
+        await FramesResponse(self._service, asked, Holder(reservation, tenant_of(scope)))(scope, receive, send)
 
 
 class RootHost(RecruitingHost):
