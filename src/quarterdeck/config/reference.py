@@ -44,26 +44,30 @@ _INTRODUCTION: Final = f"""\
 
 <!-- Written by `python -m quarterdeck.reference configuration`; a test keeps it equal to the code. -->
 
-A setting comes from the first of these that has it:
+A setting comes from the first of these places that has it:
 
-1. a flag of the command;
-2. an environment variable. Its name is in the tables; an empty one counts as not set. A list is one text with commas;
-3. a YAML file, named by `--config FILE` or `{CONFIG_VARIABLE}`, with a section for each kind of process;
-4. the default.
+1. A flag of the command.
+2. An environment variable. Its name is in the tables. An empty variable counts as not set. Separate the items of a list
+   with commas.
+3. A YAML file, named by `--config FILE` or `{CONFIG_VARIABLE}`, with a section for each kind of process.
+4. The default.
 
-What a capability adds to a process has a section of its own below that of the process: `coordinator:`, `metrics:`,
+The settings of a capability are in a section of their own below that of the process: `coordinator:`, `metrics:`,
 `queries_at_once:` in the file, `metrics.queries_at_once` with `--set`, and
 `QUARTERDECK_COORDINATOR_METRICS__QUERIES_AT_ONCE` in the environment.
 
-What no setting is called by is an error, wherever it stands, and so is a value that is not allowed; all mistakes are
-told at once, with where each came from. Names end with their unit: `_s` are seconds, as a number; `_bytes` are sizes,
-as a number or as a text such as `512MiB`, `10GiB` (powers of 1024) or `2TB` (powers of 1000). Relative paths begin
-where the process was started; `~` is the home, and `..` is taken out once, when settings are read.
+A name that is not a setting is an error, wherever it is written, and so is a value that is not allowed. All mistakes
+are reported together, each with its place. Names end with their unit: `_s` means seconds, as a number; `_bytes` means a
+size, as a number or a text such as `512MiB`, `10GiB` (powers of 1024) or `2TB` (powers of 1000). Relative paths begin
+where the process was started. `~` is the home, and `..` is resolved once, when settings are read.
 
-The token may also be in the environment variable `QUARTERDECK_TOKEN`, instead of a `token_file`.
-`QUARTERDECK_RUN_DIR` may name the folder in which processes and commands of one user find each other's tokens; without
-it that is `/tmp/quarterdeck-UID`. `QUARTERDECK_CODE_DIR` may name a folder for compiled code, for where neither beside
-the package nor in the user's cache anything can be written; without it that is `code` in the data folder.
+Three environment variables are not settings:
+
+- `QUARTERDECK_TOKEN` may have the token, instead of a `token_file`.
+- `QUARTERDECK_RUN_DIR` may name the folder in which processes and commands of one user find each other's tokens.
+  Without it that is `/tmp/quarterdeck-UID`.
+- `QUARTERDECK_CODE_DIR` may name a folder for compiled code, for machines where nothing can be written beside the
+  package or in the user's cache. Without it that is `code` in the data folder.
 
 ```yaml
 {EXAMPLE}```

@@ -14,32 +14,34 @@ class S3Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, validate_default=True)
 
     endpoint: Url | None = None
-    """Where the service is, when it is not Amazon's own for the region. With `virtual_hosted` the bucket's name is part
-    of it. A wrong one fails each query that reads from S3, after the retries."""
+    """Where the service is, if it is not Amazon's own for the region. With `virtual_hosted` the bucket's name is part
+    of it. With a wrong one, each query that reads from S3 fails after its retries."""
     region: Text | None = None
-    """The region of the buckets. A wrong one is refused by the service with a redirect or a bad signature."""
+    """The region of the buckets. The service refuses a wrong one with a redirect or a bad signature."""
     access_key_id: Text | None = None
-    """Who we are to the service. Without it and its secret, the environment or the machine's identity is asked."""
+    """Our id at the service. Without it and its secret, credentials come from the environment or from the machine's
+    identity."""
     secret_access_key: Secret | None = None
     """The secret that goes with `access_key_id`. Never shown in logs and errors."""
     session_token: Secret | None = None
-    """For credentials that end after a while. Never shown in logs and errors; when they have ended, queries fail."""
+    """For credentials that expire. Never shown in logs and errors. After they expire, queries fail."""
     allow_http: Switch = False
-    """Whether an endpoint without TLS is used. True lets whoever is on the way read data and requests."""
+    """Whether to use an endpoint without TLS. True lets everybody on the way read data and requests."""
     virtual_hosted: Switch = False
     """Whether the bucket is in the host name instead of the path. Services other than Amazon's mostly want false."""
     skip_signature: Switch = False
     """For public buckets: send no credentials and look for none. On a private bucket every request is refused."""
     connect_timeout_s: Seconds = 5.0
-    """Seconds until a connection has to be there. Too low gives up on a distant service; too high lets a query hang on
+    """Seconds in which a connection must be made. Too low gives up on a distant service; too high lets a query hang on
     a dead one."""
     read_timeout_s: Seconds = 20.0
-    """Seconds a response may stand still. Too low breaks off slow downloads; too high finds a dead service late."""
+    """Seconds that a response may make no progress. Too low breaks off slow downloads; too high finds a dead service
+    late."""
     max_retries: CountOrZero = 4
     """How often one request is tried again, with growing waits. Too low turns a hiccup into a failed query; too high
     lets queries wait for a service that is down."""
     retry_timeout_s: Seconds = 30.0
-    """Seconds after the first try from which no further one begins. Too low makes `max_retries` meaningless; too high
+    """Seconds after the first try; later than that no new try begins. Too low makes `max_retries` meaningless; too high
     keeps queries waiting."""
 
     def options(self) -> dict[str, Any]:

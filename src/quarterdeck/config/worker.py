@@ -58,79 +58,80 @@ class WorkerSettings(CrewSettings):
     process: ClassVar[str] = "worker"
 
     worker_id: Text | None = None
-    """The name coordinators know this worker by, across restarts. Without one it is made at the first start and kept in
-    `data_dir`. Two that run at once must not share one: the later start wins, and they take turns losing their work."""
+    """The name by which coordinators know this worker, across restarts. Without one, it is made at the first start and
+    kept in `data_dir`. Two workers that run at once must not share a name: the later start wins, and they take turns
+    losing their work."""
     data_dir: Folder = Path("quarterdeck-data/worker")
-    """Where results, the cache and the worker's identity are kept. One process at a time may have it. On a slow disk
-    every query is slow; without its identity the worker comes back as a new one with a cold cache."""
+    """Where results, the cache and the worker's identity are kept. One process at a time may use it. On a slow disk
+    every query is slow. Without its identity the worker comes back as a new one with a cold cache."""
     node: Text = computed(host_name, "the host name")
-    """The machine this worker is on, as people and the crew's table know it. Two machines of one name look like one."""
+    """The machine of this worker, as people and the crew's table know it. Two machines with one name look like one."""
     tenant: Text = "default"
-    """Whose work this worker takes. Works of another tenant never come here, unless this is `default`: its workers do
-    the works of tenants that have none."""
+    """Whose work this worker takes. Works of other tenants never come here, unless this is `default`: workers of
+    `default` also do the works of tenants that have no workers."""
     kinds: Kinds | None = None
-    """The kinds of work this worker takes, of those that are listed below. Without it, it takes all of them; a worker
-    that is told to take another does not start. Works of a kind that no worker takes wait until their query gives
-    up."""
+    """The kinds of work this worker takes, of those that are listed below. Without it, the worker takes all of them. A
+    worker that is told to take any other kind does not start. Works of a kind that no worker takes wait until their
+    query gives up."""
     slots: Count = computed(cores, "the cores this process may use")
     """Works that run at the same time, and one more for each further kind: no kind takes the last place from another.
     Too low leaves cores idle; too high makes works compete for cores and memory."""
     queue_places: CountOrZero = computed(_queue_places, "twice `slots`")
     """Works that are taken ahead while all slots are busy. Too low leaves a slot idle for a round trip between two
-    works; too high binds works here that another worker could begin. Beyond the default, works travel in bundles, for
-    which one may wait 20 ms: with many small works that gives twice as many a second (try 64)."""
+    works; too high keeps works here that another worker could begin. Beyond the default, works travel in bundles, and a
+    work may wait 20 ms for one. With many small works that gives twice as many a second (try 64)."""
     memory_bytes: Bytes = computed(memory_bytes, "the memory this process may use; `up` divides it among its processes")
-    """The memory that this worker may use; what one query may take is reckoned from it. Close to it no work may
-    become heavy, and then those of the query that has the most are ended, by name. More than there is invites works
-    that end in the kernel killing the process."""
+    """The memory that this worker may use; the memory of one query is computed from it. Close to it no work may become
+    heavy; then the works of the query that uses most are ended, by name. If it is more than the machine has, the kernel
+    may kill the process."""
     join: Addresses = ("127.0.0.1:7071",)
-    """Coordinators to dial, their control ports. One that is not there is tried again for ever."""
+    """Control ports of coordinators to dial. If one is not there, the worker tries again for ever."""
     join_dns: Address | None = None
-    """A name whose every address is a coordinator to dial, looked up again every `discovery_interval_s`."""
+    """A name. Each of its addresses is a coordinator to dial. It is looked up again every `discovery_interval_s`."""
     control_listen: Address | None = None
-    """Where coordinators dial this worker, instead of it dialling them. Other than loopback takes TLS files and a
-    token, or `insecure`."""
+    """Where coordinators dial this worker, if the worker does not dial them. An address off loopback needs TLS files
+    and a token, or `insecure`."""
     http_host: Host = "127.0.0.1"
-    """The address on which results are fetched. Coordinators on other machines must reach it; other than loopback takes
-    TLS files and a token, or `insecure`."""
+    """The address for fetching results. Coordinators on other machines must reach it. An address off loopback needs TLS
+    files and a token, or `insecure`."""
     http_port: Port = 0
-    """The port on which results are fetched; coordinators are told. 0 is fine as long as no firewall has to know it;
-    one that another process has stops the start."""
+    """The port for fetching results; coordinators are told. 0 is fine unless a firewall has to know it. If another
+    process has the port, the start fails."""
     advertise_url: Url | None = None
-    """The URL under which coordinators reach `http_host` and `http_port`; without it, those two as they are. A wrong
-    one costs every result: each work is done, cannot be fetched, and fails."""
+    """The URL by which coordinators reach `http_host` and `http_port`, if not by these. A wrong one costs every result:
+    each work is done, cannot be fetched, and fails."""
     disk_limit_bytes: Bytes = 20 * 1024**3
-    """What results and cache may take on disk together. Too low downloads the same files again and again; too high
-    fills the disk for everybody else on it."""
+    """Disk space for results and cache together. Too low downloads the same files again and again; too high fills the
+    disk for everybody else on it."""
     disk_high_watermark: Share = 0.9
-    """The share of `disk_limit_bytes` above which room is made: cache first, then results nobody waits for. Too low
-    caches little; too high leaves no room for a burst."""
+    """The share of `disk_limit_bytes` above which files are removed: first from the cache, then results that nobody
+    waits for. Too low caches little; too high leaves no room for a burst."""
     disk_low_watermark: Share = 0.75
-    """The share down to which room is made then. Too low throws away what is needed again; too high, close to the other
-    one, evicts a little all the time."""
+    """The share of `disk_limit_bytes` down to which files are removed then. Too low throws away what is needed again;
+    too high, close to the other one, removes a little all the time."""
     artifact_floor_bytes: BytesOrZero = 1024**3
     """The part of `disk_limit_bytes` that the cache leaves to results. Too low lets results fail for lack of room; too
     high leaves the cache little."""
     disk_keep_free_bytes: BytesOrZero = 512 * 1024**2
-    """What is left free on the file system whatever the limit says. Too low lets the disk run full under other
+    """Space that is left free on the file system, whatever the limit says. Too low lets the disk run full under other
     programs; too high refuses results while there is room."""
     cache_local_files: Switch = False
-    """Whether files on local paths are copied into the cache. True helps when the path is a slow network mount, and
-    wastes disk when it is not."""
+    """Whether to copy files on local paths into the cache. True helps if the path is a slow network mount, and wastes
+    disk if it is not."""
     artifact_ttl_s: Seconds = 600.0
-    """Seconds a result is kept that nobody has fetched. Too low loses results a busy coordinator would have fetched,
-    and they are computed again; too high fills the disk for coordinators that are gone."""
+    """Seconds that a result is kept if nobody fetches it. Too low loses results that a busy coordinator would have
+    fetched, and they are computed again; too high fills the disk for coordinators that are gone."""
     artifact_linger_s: SecondsOrZero = 30.0
-    """Seconds a result is kept after it was acknowledged. Too high fills the disk; 0 is safe."""
+    """Seconds that a result is kept after it was acknowledged. Too high fills the disk; 0 is safe."""
     drain_max_s: SecondsOrZero = 300.0
-    """Seconds that works may go on when the worker was told to stop. Too low throws away works that were nearly done;
+    """Seconds that works may go on after the worker was told to stop. Too low throws away works that were nearly done;
     too high delays a restart, or an orchestrator loses patience and kills it."""
     duckdb_threads: Count = 2
     """Threads of one query in DuckDB. Too low makes a single query slow; too high makes `slots` queries compete for the
     cores."""
     duckdb_memory_bytes: Bytes = computed(_duckdb_memory_bytes, "half of `memory_bytes`, divided by `slots`")
-    """Memory of one query in DuckDB; one that needs more fails. Too low fails queries that sort and group much; too
-    high lets `slots` queries together use more than there is, and the kernel kills the process."""
+    """Memory of one query in DuckDB; a query that needs more fails. Too low fails queries that sort and group much; too
+    high lets `slots` queries together use more than the machine has, and the kernel kills the process."""
 
     def conflicts(self) -> Iterator[Conflict]:
         yield from super().conflicts()

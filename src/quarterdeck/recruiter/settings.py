@@ -27,30 +27,31 @@ class ReservationSettings(Section):
     }
 
     urls: Urls = ()
-    """Recruiters where this worker offers itself for log searches while it is idle: coordinators, or a recruiter by
-    itself. With several, each worker has its own first choice, and the others for when that fails. Without any it is
-    never recruited."""
+    """Recruiters where this worker offers itself for log searches while it is idle: coordinators, or recruiters that
+    run alone. With several, each worker has its own first choice, and uses the others if that one fails. Without any it
+    is never recruited."""
     labels: Texts = ()
-    """What log searches this worker is for: those that name one of these, or none. Without any it is for all."""
+    """The log searches that this worker is for: those that name one of these labels, and those that name none. Without
+    labels it is for all."""
     poll_s: PollSeconds = 30.0
-    """Seconds that a registration is held open. Too low bothers the recruiter; too high lets something between them
-    that closes silent connections do so, which costs a moment in the pool."""
+    """Seconds that a registration is held open. Too low bothers the recruiter. Too high lets something on the way close
+    the silent connection, which costs a moment in the pool."""
     retry_first_s: Seconds = 0.2
-    """Seconds to wait before the first try to register again with a recruiter that failed; each wait is half as long
-    again as the one before, give or take a tenth. Too low floods a recruiter that is coming up; too high leaves it
+    """Seconds to wait before the first try to register again with a recruiter that failed. Each wait is half as long
+    again as the one before, give or take a tenth. Too low floods a recruiter that is starting; too high leaves it
     without workers after a hiccup."""
     retry_max_s: Seconds = 10.0
     """The longest wait between two tries to register, in seconds. Too low floods a network that is down; too high
     leaves a recruiter that is back without workers for as long."""
     reserved_idle_s: Seconds = 10.0
     """Seconds that a reserved worker waits for something to search. Too low loses it to a search that plans for long;
-    too high keeps a worker whose search has died from others."""
+    too high keeps a worker from others after its search has died."""
     reserved_progress_s: Seconds = 60.0
-    """Seconds after which a search is cut off of which nothing was scanned, nor taken by whoever asked. Too low cuts
-    off clients that are only slow; too high lets one that hangs keep its workers."""
+    """Seconds after which a search is cut off if the worker scanned nothing for it, or nobody read what it found. Too
+    low cuts off clients that are only slow; too high lets one that hangs keep its workers."""
     leave_when_abandoned: Switch = True
-    """Whether the process ends when it was reserved and nothing came for `reserved_idle_s`: whoever started it starts a
-    fresh one. False, for where nobody would, makes it register again."""
+    """Whether the process ends if it was reserved and nothing came for `reserved_idle_s`, so that whoever started it
+    starts a fresh one. Set it to false if nothing would start it again; then it registers again."""
 
     def conflicts(self, process: ProcessSettings) -> Iterator[Conflict]:
         assert isinstance(process, WorkerSettings)

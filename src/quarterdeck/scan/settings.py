@@ -20,17 +20,17 @@ class ScanSettings(Section):
     }
 
     scans_at_once: Count = 20
-    """Scans that run at the same time; the others wait in line, and beyond fifty for each that may run they are
+    """Scans that run at the same time. The others wait in line; if more than fifty times as many wait, further ones are
     refused. Too low leaves workers idle; too high lets scans compete for workers, memory and the spool."""
     timeout_s: Seconds = 600.0
-    """Seconds that a scan may take, including the wait in line; one that asks for more gets this. Too low fails long
+    """Seconds that a scan may take, including the wait in line; a scan that asks for more gets this. Too low fails long
     scans; too high lets forgotten ones hold workers."""
     merges_at_once: Count = 2
-    """Scans whose parts are merged at the same time, each in a process of its own; the others wait for them. Too low
-    holds up scans that group or sort; too high takes memory: each may have `merge_memory_bytes`."""
+    """Scans whose parts are merged at the same time, each in a process of its own; the others wait. Too low holds up
+    scans that group or sort; too high takes memory: each may have `merge_memory_bytes`."""
     merge_memory_bytes: Bytes = 512 * 1024**2
-    """Memory in which the parts of one scan are merged, not counted among `memory_bytes`. Too low sends groups and
-    sorted rows to disk, which takes longer; too high, times `merges_at_once`, lets the kernel kill processes."""
+    """Memory for merging the parts of one scan, not counted in `memory_bytes`. Too low sends groups and sorted rows to
+    disk, which takes longer; too high, times `merges_at_once`, lets the kernel kill processes."""
     merge_disk_bytes: Bytes = 4 * 1024**3
-    """Disk that one merge may take beyond its memory, in `data_dir`. Too low fails scans with many groups; too high
-    fills the disk for everybody else on it."""
+    """Disk space in `data_dir` that one merge may take beyond its memory. Too low fails scans with many groups; too
+    high fills the disk for everybody else on it."""

@@ -33,31 +33,31 @@ class SearchSettings(Section):
     }
 
     recruiters: Urls = ()
-    """Other recruiters to ask for workers, when this process has too few itself. One that is not there costs a search
-    up to five seconds at its beginning."""
+    """Other recruiters to ask for workers if this process has too few. One that is not there costs a search up to five
+    seconds at its beginning."""
     searches_at_once: Count = 16
     """Log searches that run at the same time; one more is refused. Too low refuses people; too high takes memory: each
     may take `search.memory_bytes` for its rows, and as much for answers of workers."""
     timeout_s: Seconds = 600.0
-    """Seconds that a log search may take, including the time the client takes to read; one that asks for more gets
+    """Seconds that a log search may take, including the time the client takes to read; a search that asks for more gets
     this. Too low fails long searches; too high lets abandoned ones hold workers."""
     memory_bytes: Bytes = 256 * 1024**2
-    """What one log search keeps of its rows in memory; the rest goes to disk. Too low makes large answers slow; too
-    high lets the kernel kill the process."""
+    """Memory for the rows of one log search; the rest goes to disk. Too low makes large answers slow; too high lets the
+    kernel kill the process."""
     spool_bytes: Bytes = 10 * 1024**3
-    """What one log search may keep of its rows on disk; one that needs more fails with a message that says so. Files
-    from S3 that this process has to search itself may take as much again. Too high fills the disk for everybody else
-    on it."""
+    """Disk space for the rows of one log search; a search that needs more fails with a message that says so. Files from
+    S3 that this process has to search itself may take as much again. Too high fills the disk for everybody else on
+    it."""
     in_flight_bytes: Bytes = 4 * 1024**3
-    """Of files that one log search has given to workers. All that it finds in them may come at once, and waits on disk
-    beyond 8 MiB for each part of a file. Too low leaves workers idle; too high takes disk and, for many workers, memory
-    for searches that find nearly everything."""
+    """Bytes of files that one log search has given to workers at any time. Everything that it finds in them may come at
+    once; beyond 8 MiB for each part of a file it waits on disk. Too low leaves workers idle; too high takes disk and,
+    for many workers, memory for searches that find nearly everything."""
     alone_at_once: Count = computed(_half_of_cores, "half of the processors that it may use")
     """Parts of files that this process searches itself at the same time, all searches together, while there are no
     workers. Too low makes searches slow; too high leaves no processor for everything else that it does."""
     alone_memory_bytes: Bytes = 512 * 1024**2
-    """What the engine may use for each of them; beyond that it writes to disk or fails. Too high lets the kernel kill
-    the process."""
+    """Memory of the engine for each of these parts; beyond that it writes to disk or fails. Too high lets the kernel
+    kill the process."""
 
     def conflicts(self, process: ProcessSettings) -> Iterator[Conflict]:
         del process
@@ -71,17 +71,17 @@ class RecruiterSettings(ProcessSettings):
     process: ClassVar[str] = "recruiter"
 
     data_dir: Folder = Path("quarterdeck-data/recruiter")
-    """Where it keeps what does not fit into memory while it runs; emptied at the start. One process at a time may have
-    it."""
+    """Where the recruiter keeps what does not fit into memory while it runs; emptied at the start. One process at a
+    time may use it."""
     http_host: Host = "127.0.0.1"
-    """The address on which workers register and roots recruit. Other than loopback takes TLS files and a token, or
+    """The address where workers register and searches recruit. An address off loopback needs TLS files and a token, or
     `insecure`."""
     http_port: Port = 7073
-    """The port on which workers register and roots recruit. One that another process has stops the start; with 0 no
+    """The port where workers register and searches recruit. If another process has it, the start fails; with 0 no
     worker knows where to register."""
     shutdown_grace_s: SecondsOrZero = 10.0
-    """Seconds that running requests may go on when the recruiter was told to stop; registrations are answered at once.
-    Too low cuts off answers that were nearly there; too high delays a restart."""
+    """Seconds that running requests may go on after the recruiter was told to stop; registrations are answered at once.
+    Too low cuts off answers that were nearly finished; too high delays a restart."""
 
 
 RECRUITER_SETTINGS: Final = with_sections(RecruiterSettings, [SearchSettings])
