@@ -31,7 +31,7 @@ from quarterdeck.metrics.promql.labels import METRIC_NAME
 from quarterdeck.metrics.promql.limits import Memory
 from quarterdeck.metrics.promql.result import Result, Scalar
 from quarterdeck.metrics.promql.syntax.ast import Matcher, MatchOp
-from quarterdeck.metrics.routes import WatchedResponse, run_query
+from quarterdeck.metrics.routes import PrometheusResponse, run_query
 from quarterdeck.metrics.running_query import QueryRequest, RunningQuery
 from quarterdeck.metrics.series_service import SeriesRequest, SeriesService
 from quarterdeck.metrics.service import MetricsService, QueryOptions
@@ -187,7 +187,7 @@ def test_an_answer_is_on_an_account_until_it_has_been_sent_and_its_sending_can_b
     asyncio.run(compete())
 
 
-class Slow(WatchedResponse):
+class Slow(PrometheusResponse):
     """An answer of 16 MiB in two pieces, of which one is made when the test says so."""
 
     def __init__(self, queries: MetricsService, first_piece: bytes) -> None:

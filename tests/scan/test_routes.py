@@ -51,7 +51,7 @@ class Deadline:
         monkeypatch.setattr(asyncio, "timeout", self._timeout)
 
     def _timeout(self, delay: float | None) -> asyncio.Timeout:
-        if delay != HOURS_S:
+        if delay is None or delay < HOURS_S - 60:
             return self._real(delay)
         self._limit = self._real(None)
         return self._limit
@@ -645,16 +645,16 @@ def test_an_answer_is_open_until_it_is_sent_broken_off_or_given_up(tmp_path: Pat
             client.reads.clear()
         asking = [asyncio.create_task(port.app(each.scope, each.receive, each.send)) for each in clients]
         await until(lambda: port.fetched == 2 and not list(port.machine.ledger.queries()))
-        assert port.service.open_answers == 2  # although nothing is done for them any more
+        assert port.service.open_answers.count == 2  # although nothing is done for them any more
         leaving.gone.set()
         await asking[1]
-        assert port.service.open_answers == 1
+        assert port.service.open_answers.count == 1
         reading.reads.set()
         await asking[0]
-        assert (port.service.open_answers, reading.body) == (0, b'{"n":1}\n')
+        assert (port.service.open_answers.count, reading.body) == (0, b'{"n":1}\n')
         port.put(a=WRONG_SQL)
         assert (await port.ask()).status == 422
-        assert port.service.open_answers == 0
+        assert port.service.open_answers.count == 0
 
     play(tmp_path, scenario)
 

@@ -108,7 +108,7 @@ class MetricsOnCoordinator(CoordinatorPart):
 
     @property
     def is_busy(self) -> bool:
-        return bool(self._queries.open_answers)
+        return bool(self._queries.open_answers.count)
 
     def _figures(self) -> QueryFigures:
         return QueryFigures(

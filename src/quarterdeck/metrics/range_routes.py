@@ -20,7 +20,7 @@ from quarterdeck.metrics.metric_ranges import Selected, selected
 from quarterdeck.metrics.name_patterns import name_pattern
 from quarterdeck.metrics.routes import (
     PREFIX,
-    WatchedResponse,
+    PrometheusResponse,
     in_prometheus_form,
     listed,
     now_ms,
@@ -69,7 +69,7 @@ def range_router(queries: MetricsService) -> APIRouter:
     return router
 
 
-class RangesResponse(WatchedResponse):
+class RangesResponse(PrometheusResponse):
     """Sends what the catalog knows of each metric."""
 
     def __init__(self, queries: MetricsService, form: pm.Form, request: Request) -> None:

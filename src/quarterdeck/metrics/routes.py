@@ -7,7 +7,7 @@ wrong before is a proper error, in Prometheus' form.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import Final, TypeVar, cast
 
 from fastapi import APIRouter, Request, Response
@@ -16,8 +16,10 @@ from starlette.types import Receive, Scope, Send
 from quarterdeck import __version__
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.crew.query_log import AskedQuery
-from quarterdeck.http.clientgone import ClientGoneError, run_while_connected
+from quarterdeck.crew.time_limit import time_limit
+from quarterdeck.http.streamed_body import StreamedBody
 from quarterdeck.http.tenants import tenant_of
+from quarterdeck.http.watched import WatchedResponse
 from quarterdeck.metrics.api import parameters as pm
 from quarterdeck.metrics.api.compression import accepts_gzip, compressed
 from quarterdeck.metrics.api.errors import error_answer, render_error
@@ -211,41 +213,32 @@ def in_prometheus_form(handler: Callable[..., Awaitable[Response]]) -> Callable[
     return told
 
 
-class WatchedResponse(Response):
-    """Works while the client is there: its query is canceled when it goes. What goes wrong before the answer begins is
-    told in Prometheus' form."""
+class PrometheusResponse(WatchedResponse):
+    """Disconnecting cancels its query. What goes wrong before the answer begins is told in Prometheus' form."""
 
     def __init__(self, queries: MetricsService, request: Request) -> None:
-        super().__init__()
+        super().__init__(queries.open_answers)
         self._queries = queries
         self._gzip = accepts_gzip(request.headers.get("accept-encoding"))
         self.held = ExitStack()
         """What is held until the answer has been sent."""
-        self._begun = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._queries.open_answers += 1
-        try:
-            with (
-                self.held,
-                suppress(ClientGoneError),
-            ):  # what was done for it was canceled with it, and there is nobody to tell
-                await run_while_connected(receive, self.run(scope, receive, send))
-        finally:
-            self._queries.open_answers -= 1
+        with self.held:
+            await super().__call__(scope, receive, send)
 
-    async def run(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers."""
+    async def respond(self, scope: Scope, receive: Receive, send: Send) -> None:
+        body = StreamedBody(send)
         try:
             try:
-                await self._send(iter(await self.answer()), send)
+                await self._send(iter(await self.answer()), body)
             except asyncio.CancelledError as canceled:
                 error = cut_off_by(canceled)
                 if error is None:
                     raise
                 raise error from None
         except QuarterdeckError as error:
-            if self._begun:
+            if body.has_begun:
                 raise  # whoever serves cuts the connection, so that a part is not taken for the whole
             await error_response(error)(scope, receive, send)
 
@@ -253,19 +246,19 @@ class WatchedResponse(Response):
         """The body, in chunks that are made as they are sent."""
         raise NotImplementedError
 
-    async def _send(self, chunks: Iterator[bytes], send: Send) -> None:
+    async def _send(self, chunks: Iterator[bytes], body: StreamedBody) -> None:
         """While a piece is sent, the next one is made in a thread. An answer of one piece says how long it is."""
         making = self._make(chunks, is_large=False)
         try:
             piece, is_last = await making
-            length = [(b"content-length", str(len(piece)).encode())] if is_last else []
-            self._begun = True
-            await send({"type": "http.response.start", "status": 200, "headers": [*self._headers(), *length]})
+            body.headers += self._headers()
+            if is_last:
+                body.headers.append((b"content-length", str(len(piece)).encode()))
             while not is_last:
                 making = self._make(chunks, is_large=True)
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
+                await body.send(piece)
                 piece, is_last = await making
-            await send({"type": "http.response.body", "body": piece, "more_body": False})
+            await body.end(piece)
         finally:
             making.cancel()
             await asyncio.wait((making,))
@@ -298,7 +291,7 @@ def _piece(chunks: Iterator[bytes]) -> tuple[bytes, bool]:
     return b"".join(parts), True
 
 
-class QueryResponse(WatchedResponse):
+class QueryResponse(PrometheusResponse):
     """Runs a query, and sends its answer."""
 
     def __init__(
@@ -348,14 +341,8 @@ async def run_query(
 
 async def within(limit_s: float, work: Awaitable[T]) -> T:
     """What it gives, or `QueryTimedOutError` when that takes too long."""
-    limit = asyncio.timeout(limit_s)
-    try:
-        async with limit:
-            return await work
-    except TimeoutError:
-        if not limit.expired():
-            raise  # somebody else's
-        raise QueryTimedOutError(limit_s) from None
+    async with time_limit(limit_s, lambda: QueryTimedOutError(limit_s)):
+        return await work
 
 
 class QueryTimedOutError(QuarterdeckError):
@@ -371,7 +358,7 @@ class QueryTimedOutError(QuarterdeckError):
         self.args = (limit_s,)
 
 
-class SeriesResponse(WatchedResponse):
+class SeriesResponse(PrometheusResponse):
     """Sends what is known about labels."""
 
     def __init__(

@@ -12,6 +12,7 @@ from quarterdeck.core.tenants import DEFAULT_TENANT
 from quarterdeck.core.workcoord.model import WorkKey
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
 from quarterdeck.crew.observers.timelines import Timeline
+from quarterdeck.crew.time_limit import time_limit
 from quarterdeck.metrics.planning import Division, ShardWork
 from quarterdeck.metrics.promql.blocks import Grid, VectorBlock
 from quarterdeck.metrics.promql.defects import named_defects
@@ -157,22 +158,23 @@ class RunningQuery:
     @asynccontextmanager
     async def until_ended(self) -> AsyncGenerator[None]:
         """The block ends when the query is to end, whatever it waits for: a work, or a client that does not read."""
-        loop, limit = asyncio.get_running_loop(), asyncio.timeout(None)
+        loop = asyncio.get_running_loop()
 
-        def wake() -> None:
-            with suppress(RuntimeError):  # the block is over
-                limit.reschedule(loop.time())
+        def why() -> LimitExceeded:
+            assert self.ended is not None, "nobody else moves the end"
+            return self.ended
 
-        self._on_end = lambda: loop.call_soon_threadsafe(wake)
-        try:
-            async with limit:
+        async with time_limit(None, why) as limit:
+
+            def wake() -> None:
+                with suppress(RuntimeError):  # the block is over
+                    limit.reschedule(loop.time())
+
+            self._on_end = lambda: loop.call_soon_threadsafe(wake)
+            try:
                 yield
-        except TimeoutError:
-            if self.ended is None or not limit.expired():
-                raise  # somebody else's
-            raise self.ended from None
-        finally:
-            self._on_end = None
+            finally:
+                self._on_end = None
 
     def let_go(self) -> None:
         """Nobody asks any more: what a failure may still lead to, its tracebacks for one, is next to nothing."""

@@ -33,6 +33,7 @@ from quarterdeck.crew.ports import Clock
 from quarterdeck.crew.process.clocks import RandomIds
 from quarterdeck.crew.process.memory_budget import FREE_BYTES, MemoryBudget
 from quarterdeck.crew.query_log import AskedQuery, QueryKind, QueryLog
+from quarterdeck.http.watched import OpenAnswers
 from quarterdeck.metrics.catalog import Catalog
 from quarterdeck.metrics.memory_share import MemoryShare
 from quarterdeck.metrics.model import LEAF
@@ -133,8 +134,7 @@ class MetricsService:
         self._closed = False
         self.warmed: Final = asyncio.Event()
         """Whoever has seen to it that compiled code is loaded sets this; until then queries wait."""
-        self.open_answers = 0
-        """Answers that are being sent; their queries may have ended already."""
+        self.open_answers: Final = OpenAnswers()
 
     @property
     def running(self) -> int:

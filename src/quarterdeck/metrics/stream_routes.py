@@ -5,7 +5,6 @@ comes after the response has begun: results, signs of life while there are none,
 says whether all went well. A stream without `done` was cut off. Who goes away cancels the query.
 """
 
-import asyncio
 from collections.abc import Generator, Mapping
 from contextlib import closing
 
@@ -14,7 +13,9 @@ from starlette.types import Receive, Scope, Send
 
 from quarterdeck.core.errors import QuarterdeckError
 from quarterdeck.crew.query_log import AskedQuery
-from quarterdeck.http.sse import EventStream, event_stream
+from quarterdeck.crew.time_limit import time_limit
+from quarterdeck.http.sse import event_stream
+from quarterdeck.http.streamed_body import StreamedBody
 from quarterdeck.http.tenants import tenant_of
 from quarterdeck.metrics.api import parameters as pm
 from quarterdeck.metrics.api import sse
@@ -29,8 +30,8 @@ from quarterdeck.metrics.promql.plan.pipeline import plan_query
 from quarterdeck.metrics.promql.plan.rules.check_times import check_range
 from quarterdeck.metrics.routes import (
     PREFIX,
+    PrometheusResponse,
     QueryTimedOutError,
-    WatchedResponse,
     in_prometheus_form,
     now_ms,
     read_form,
@@ -78,7 +79,7 @@ async def _check(queries: MetricsService, wanted: QueryRequest) -> None:
     await queries.in_thread(lambda: plan_query(wanted.text, *times, options.default_subquery_step_ms))
 
 
-class StreamResponse(WatchedResponse):
+class StreamResponse(PrometheusResponse):
     """Runs a query while its client is there, and sends what comes of it."""
 
     def __init__(
@@ -98,7 +99,7 @@ class StreamResponse(WatchedResponse):
             self._limit_s = min(self._limit_s, max(0.0, timeout_ms / 1000))
         self._heartbeat_s = heartbeat_s
 
-    async def run(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - like its siblings
+    async def respond(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - like its siblings
         async with event_stream(send, sse.HEARTBEAT, self._heartbeat_s) as stream:
             try:
                 with self._queries.asked(self._wanted) as asked:
@@ -107,22 +108,17 @@ class StreamResponse(WatchedResponse):
                 end = sse.done(error_answer(error))
             await stream.send(end)
 
-    async def _in_time(self, stream: EventStream, asked: AskedQuery) -> bytes:
+    async def _in_time(self, stream: StreamedBody, asked: AskedQuery) -> bytes:
         """Sends all results, and gives the last frame. The client's reading is part of the time: a place in line and
         the results of all works are held for it."""
-        limit = asyncio.timeout(self._limit_s)
-        try:
-            async with limit, self._queries.opened(self._wanted, asked) as running:
-                with span("query", query_id=running.query_id):
-                    await self._send_results(running, stream)
-                    warnings, infos = await self._queries.in_thread(running.notes, running.stopped)
-                return sse.done(None, warnings, infos, self._told(running))
-        except TimeoutError:
-            if not limit.expired():
-                raise  # somebody else's
-            raise QueryTimedOutError(self._limit_s) from None
+        limited = time_limit(self._limit_s, lambda: QueryTimedOutError(self._limit_s))
+        async with limited, self._queries.opened(self._wanted, asked) as running:
+            with span("query", query_id=running.query_id):
+                await self._send_results(running, stream)
+                warnings, infos = await self._queries.in_thread(running.notes, running.stopped)
+            return sse.done(None, warnings, infos, self._told(running))
 
-    async def _send_results(self, running: RunningQuery, stream: EventStream) -> None:
+    async def _send_results(self, running: RunningQuery, stream: StreamedBody) -> None:
         queries = self._queries
         with closing(_summary_chunks(running) if self._summary else _result_chunks(running)) as chunks:
             while True:

@@ -18,8 +18,8 @@ from quarterdeck.metrics.descriptions import described
 from quarterdeck.metrics.promql.labels import METRIC_NAME
 from quarterdeck.metrics.routes import (
     PREFIX,
+    PrometheusResponse,
     SeriesResponse,
-    WatchedResponse,
     in_moments,
     in_prometheus_form,
     is_form_body,
@@ -76,7 +76,7 @@ async def read_members(request: Request) -> dict[str, Any]:
     return members if is_form else members | parse_members(body)
 
 
-class MetadataResponse(WatchedResponse):
+class MetadataResponse(PrometheusResponse):
     """Sends what is known about metrics."""
 
     def __init__(self, queries: MetricsService, series: SeriesService, asked: TagRequest, request: Request) -> None:

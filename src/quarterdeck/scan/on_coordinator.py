@@ -72,4 +72,4 @@ class ScansOnCoordinator(CoordinatorPart):
 
     @property
     def is_busy(self) -> bool:
-        return bool(self._service.open_answers)
+        return bool(self._service.open_answers.count)

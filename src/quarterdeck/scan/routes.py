@@ -4,9 +4,8 @@ The status is sent with the first rows, so that whatever fails before them is a 
 connection: half an answer cannot be taken for a whole one. `GET /v1/queries/{query_id}` says why.
 """
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from typing import Annotated, Any, Final, TypeAlias
 
 from fastapi import APIRouter, Request, Response
@@ -17,11 +16,13 @@ from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.workcoord.model import WorkKey
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
 from quarterdeck.crew.query_log import AskedQuery
+from quarterdeck.crew.time_limit import time_limit
 from quarterdeck.engines.part_words import Alike
 from quarterdeck.http.bounded_body import BoundedBody, FieldName, Path, StopsAtFirst
-from quarterdeck.http.clientgone import ClientGoneError, run_while_connected
 from quarterdeck.http.gate import caller_of
+from quarterdeck.http.streamed_body import StreamedBody
 from quarterdeck.http.tenants import AskingTenant
+from quarterdeck.http.watched import WatchedResponse
 from quarterdeck.scan.formats import Batch, Format, Writer, choose_format, make_writer, no_rows, rendered
 from quarterdeck.scan.model import MAX_SQL_CHARACTERS, Merging, ScanRequest
 from quarterdeck.scan.service import ScanPlan, ScanService
@@ -121,7 +122,7 @@ def scan_router(service: ScanService, roots: SourceRoots | None = None) -> APIRo
     return router
 
 
-class ScanResponse(Response):
+class ScanResponse(WatchedResponse):
     """Plans and runs the scan while the client is there and has time."""
 
     def __init__(
@@ -134,7 +135,7 @@ class ScanResponse(Response):
         timeout_s: float | None,
         border: Border | None = None,
     ) -> None:
-        super().__init__(media_type=form.value)
+        super().__init__(service.open_answers, form.value)
         self._service = service
         self._wanted = wanted
         self._form = form
@@ -143,65 +144,47 @@ class ScanResponse(Response):
         self._timeout_s = timeout_s
         self._border = border
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI's signature
-        self._service.open_answers += 1
-        try:
-            with suppress(ClientGoneError):  # the query was canceled with it, and there is nobody to tell
-                await run_while_connected(receive, self._remembered(send))
-        finally:
-            self._service.open_answers -= 1
-
-    async def _remembered(self, send: Send) -> None:
+    async def respond(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - like its siblings
         with self._service.asked(self._wanted, self._tenant) as asked:
             await self._run(send, asked)
 
     async def _run(self, send: Send, asked: AskedQuery) -> None:
         """In its turn, and for as long as it may take; looking for files and waiting count too."""
         allowed_s = self._service.allowed_s(self._timeout_s)
-        limit, plan = asyncio.timeout(allowed_s), None
-        try:
-            async with self._service.admission.admitted(allowed_s) as waited_s, limit:
-                limit.reschedule(asyncio.get_running_loop().time() + allowed_s - waited_s)
-                asked.begin()
-                plan = await self._service.plan(
-                    self._wanted,
-                    tenant=self._tenant,
-                    files_per_work=self._files_per_work,
-                    border=self._border,
-                    query_id=asked.query_id,
-                )
-                with span("query", query_id=plan.query_id):
-                    await self._stream(plan, send)
-        except TimeoutError:
-            if not limit.expired():
-                raise  # somebody else's
+        plan: ScanPlan | None = None
+
+        def late() -> QuarterdeckError:
             is_ours = self._timeout_s is None or self._timeout_s > allowed_s
-            raise QuarterdeckError(
+            return QuarterdeckError(
                 ErrorCode.DEADLINE_EXCEEDED,
                 f"{'the scan' if plan is None else f'query {plan.query_id}'} was canceled",
                 f"it had {allowed_s:g} s and was not finished",
                 "ask for less, or allow more time" + (" with scan.timeout_s" if is_ours else ""),
-            ) from None
+            )
+
+        async with self._service.admission.admitted(allowed_s) as waited_s, time_limit(allowed_s - waited_s, late):
+            asked.begin()
+            plan = await self._service.plan(
+                self._wanted,
+                tenant=self._tenant,
+                files_per_work=self._files_per_work,
+                border=self._border,
+                query_id=asked.query_id,
+            )
+            with span("query", query_id=plan.query_id):
+                await self._stream(plan, send)
 
     async def _stream(self, plan: ScanPlan, send: Send) -> None:
-        begun = False
-        async with aclosing(self._chunks(plan)) as chunks:
-            async for chunk in chunks:
-                if not begun:
-                    begun = True
-                    await self._begin(plan, send)
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
-        if not begun:
-            await self._begin(plan, send)
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-    async def _begin(self, plan: ScanPlan, send: Send) -> None:
-        headers = [
+        headers = (
             (b"content-type", self._form.value.encode()),
             (b"x-query-id", plan.query_id.encode()),
             (b"cache-control", b"no-store"),
-        ]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        )
+        body = StreamedBody(send, headers)
+        async with aclosing(self._chunks(plan)) as chunks:
+            async for chunk in chunks:
+                await body.send(chunk)
+        await body.end()
 
     async def _chunks(self, plan: ScanPlan) -> AsyncGenerator[bytes]:
         writer = make_writer(self._form)

@@ -20,6 +20,7 @@ from quarterdeck.crew.process.clocks import RandomIds
 from quarterdeck.crew.query_log import AskedQuery, QueryKind, QueryLog
 from quarterdeck.engines.sql_way import Way
 from quarterdeck.http.gate import Caller
+from quarterdeck.http.watched import OpenAnswers
 from quarterdeck.scan.division import Divider, Division, Planner
 from quarterdeck.scan.merging import PartMerging
 from quarterdeck.scan.model import SCAN, ScanRequest, encode_task
@@ -101,8 +102,7 @@ class ScanService:
         self._window = window
         self._wait_limit_s = wait_limit_s
         self._closed = False
-        self.open_answers = 0
-        """Answers that are being sent; their queries may have ended already."""
+        self.open_answers: Final = OpenAnswers()
 
     def close(self) -> None:
         """No new scans: the process is on its way out. What is being planned goes on."""

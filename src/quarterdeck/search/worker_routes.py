@@ -9,7 +9,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, Final
 
@@ -18,11 +18,12 @@ from starlette.types import Receive, Scope, Send
 
 from quarterdeck.core.errors import QuarterdeckError
 from quarterdeck.crew.cancel import CancelToken
-from quarterdeck.http.clientgone import ClientGoneError, run_while_connected
 from quarterdeck.http.errors import send_error
 from quarterdeck.http.gate import caller_of
 from quarterdeck.http.schemas import whole_schema
+from quarterdeck.http.streamed_body import StreamedBody
 from quarterdeck.http.tenants import AskingTenant
+from quarterdeck.http.watched import WatchedResponse
 from quarterdeck.recruiter.agent import AdmittedSearch, NotReservedError, ReservationAgent, SearchStoppedError
 from quarterdeck.recruiter.model import Holder
 from quarterdeck.search.chunk_request import RESERVATION_HEADER, ChunkBody, ChunkRequest, decode_chunk
@@ -112,7 +113,7 @@ def _decode(body: bytes, now_us: int) -> ChunkRequest:
     return asked
 
 
-class _ChunkResponse(Response):
+class _ChunkResponse(WatchedResponse):
     """Searches while the client is there and the worker is reserved for it."""
 
     def __init__(self, service: ChunkService, asked: ChunkRequest, holder: Holder) -> None:
@@ -121,11 +122,7 @@ class _ChunkResponse(Response):
         self._asked = asked
         self._holder = holder
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI's signature
-        with suppress(ClientGoneError):
-            await run_while_connected(receive, self._admit(send))
-
-    async def _admit(self, send: Send) -> None:
+    async def respond(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - like its siblings
         try:
             async with self._service.agent.searching(self._holder.reservation, self._holder.tenant) as search:
                 answer = _Answer(send, search, self._content_type)
@@ -200,56 +197,16 @@ async def _send_all(answer: "_Answer", lines: Iterator[bytes], token: CancelToke
         await answer.send(text)
 
 
-class _Answer:
-    """A response that begins with its first bytes."""
+class _Answer(StreamedBody):
+    """What the client takes is progress; a sign of life is none."""
 
     def __init__(self, send: Send, search: AdmittedSearch, content_type: str) -> None:
-        self.has_begun = False
-        self._send = send
+        super().__init__(send, ((b"content-type", content_type.encode()), (b"cache-control", b"no-store")))
         self._search = search
-        self._content_type = content_type
-        self._lock = asyncio.Lock()
-        self._sent_s = _now_s()
 
     async def send(self, data: bytes) -> None:
-        """Returns when the client has room for more."""
-        async with self._lock:
-            await self._write(data)
+        await super().send(data)
         self._search.progressed()
-
-    async def end(self) -> None:
-        await self._begin()
-        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
-
-    @asynccontextmanager
-    async def beating(self, sign: Callable[[], bytes], every_s: float) -> AsyncGenerator[None]:
-        """While the block runs, a sign of life whenever nothing was sent for so long. It is no progress."""
-        task = asyncio.create_task(self._beat(sign, every_s), name="signs of life")
-        try:
-            yield
-        finally:
-            task.cancel()
-            await asyncio.wait((task,))
-        if not task.cancelled():
-            task.result()  # it could not send, and nobody has heard of it
-
-    async def _beat(self, sign: Callable[[], bytes], every_s: float) -> None:
-        while True:
-            await asyncio.sleep(self._sent_s + every_s - _now_s())
-            async with self._lock:  # what is on its way to a slow client is a sign of life, too
-                if _now_s() >= self._sent_s + every_s:
-                    await self._write(sign())
-
-    async def _write(self, data: bytes) -> None:
-        await self._begin()
-        await self._send({"type": "http.response.body", "body": data, "more_body": True})
-        self._sent_s = _now_s()
-
-    async def _begin(self) -> None:
-        if not self.has_begun:
-            self.has_begun = True
-            headers = [(b"content-type", self._content_type.encode()), (b"cache-control", b"no-store")]
-            await self._send({"type": "http.response.start", "status": 200, "headers": headers})
 
 
 @asynccontextmanager
@@ -270,7 +227,3 @@ async def _watched(run: ChunkRun, search: AdmittedSearch) -> AsyncGenerator[None
     finally:
         looking.cancel()
         await asyncio.wait((looking,))
-
-
-def _now_s() -> float:
-    return asyncio.get_running_loop().time()

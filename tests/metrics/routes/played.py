@@ -90,7 +90,7 @@ async def port(folder: Path, options: QueryOptions, heartbeat_s: float, *, with_
         yield made
         assert list(made.machine.ledger.queries()) == []
         assert made.driver.left_over() == []
-        assert made.queries.open_answers == made.queries.admission.running == made.queries.admission.depth == 0
+        assert made.queries.open_answers.count == made.queries.admission.running == made.queries.admission.depth == 0
     finally:
         for task in tasks:
             task.cancel()

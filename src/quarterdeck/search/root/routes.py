@@ -5,7 +5,7 @@ later cuts the connection. As server-sent events the answer begins as soon as th
 says how it ended. Who goes away cancels the search, and its workers go back to the pool.
 """
 
-from contextlib import AsyncExitStack, aclosing, suppress
+from contextlib import AsyncExitStack, aclosing
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
@@ -17,9 +17,10 @@ from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.tenants import DEFAULT_TENANT
 from quarterdeck.http import sse
 from quarterdeck.http.bounded_body import BoundedBody, FieldName, Moment, NamedPath, Path, StopsAtFirst
-from quarterdeck.http.clientgone import ClientGoneError, run_while_connected
 from quarterdeck.http.gate import caller_of
+from quarterdeck.http.streamed_body import StreamedBody
 from quarterdeck.http.tenants import AskingTenant, LookingTenant
+from quarterdeck.http.watched import WatchedResponse
 from quarterdeck.search.language.parser import MAX_LENGTH
 from quarterdeck.search.model import Order
 from quarterdeck.search.root.event_frames import HEARTBEAT, HEARTBEAT_S, done_frame, frame_of, problems_line
@@ -140,7 +141,7 @@ def search_router(
     return router
 
 
-class SearchResponse(Response):
+class SearchResponse(WatchedResponse):
     """Plans and runs the search while the client is there."""
 
     def __init__(
@@ -152,7 +153,7 @@ class SearchResponse(Response):
         border: Border | None = None,
         tenant: str = DEFAULT_TENANT,
     ) -> None:
-        super().__init__(media_type=_NDJSON if form is Form.NDJSON else sse.CONTENT_TYPE)
+        super().__init__(service.open_answers, _NDJSON if form is Form.NDJSON else sse.CONTENT_TYPE)
         self._service = service
         self._wanted = wanted
         self._form = form
@@ -160,35 +161,25 @@ class SearchResponse(Response):
         self._border = border
         self._tenant = tenant
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI's signature
-        self._service.open_answers += 1
-        try:
-            with suppress(ClientGoneError):  # the search was canceled with it, and there is nobody to tell
-                run = self._lines(send) if self._form is Form.NDJSON else self._events(send)
-                await run_while_connected(receive, run)
-        finally:
-            self._service.open_answers -= 1
+    async def respond(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - like its siblings
+        await (self._lines(send) if self._form is Form.NDJSON else self._events(send))
 
     async def _lines(self, send: Send) -> None:
-        begun = False
+        body = StreamedBody(send, ((b"content-type", _NDJSON.encode()), (b"cache-control", b"no-store")))
         async with (
             self._service.opened(self._wanted, self._border, self._tenant) as running,
             aclosing(running.events()) as events,
         ):
+            body.headers.append(_query_id(running))
             async for event in events:
-                if isinstance(event, Progress):
-                    continue
-                if not begun:
-                    begun = True
-                    await _begin(running, send)
-                await send({"type": "http.response.body", "body": event.data, "more_body": True})
-            if not begun:
-                await _begin(running, send)
-        await send({"type": "http.response.body", "body": problems_line(running), "more_body": False})
+                if not isinstance(event, Progress):
+                    await body.send(event.data)
+            await body.begin()
+        await body.end(problems_line(running))
 
     async def _events(self, send: Send) -> None:
         async with AsyncExitStack() as stack:
-            begun: tuple[RunningSearch, sse.EventStream] | None = None
+            begun: tuple[RunningSearch, StreamedBody] | None = None
             failure: QuarterdeckError | None = None
             try:
                 async with (
@@ -208,11 +199,6 @@ class SearchResponse(Response):
             assert begun is not None, "what was not begun has raised"
             running, stream = begun
             await stream.send(done_frame(running, failure))
-
-
-async def _begin(running: RunningSearch, send: Send) -> None:
-    headers = [(b"content-type", _NDJSON.encode()), (b"cache-control", b"no-store"), _query_id(running)]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
 
 
 def _query_id(running: RunningSearch) -> tuple[bytes, bytes]:

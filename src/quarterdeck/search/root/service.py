@@ -14,7 +14,9 @@ from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.ids import QueryId
 from quarterdeck.core.tenants import DEFAULT_TENANT
 from quarterdeck.crew.query_log import AskedQuery, QueryKind, QueryLog, shown
+from quarterdeck.crew.time_limit import time_limit
 from quarterdeck.http.gate import Caller
+from quarterdeck.http.watched import OpenAnswers
 from quarterdeck.search.machine.search import SearchConfig
 from quarterdeck.search.metering import SearchMetrics, SearchOutcome
 from quarterdeck.search.model import SearchSpec
@@ -91,13 +93,12 @@ class SearchService:
         self._is_closed = False
         self._ending: Final[set[asyncio.Task[None]]] = set()
         self.history: Final = SearchHistory(now_us)
-        self.open_answers = 0
-        """Answers that are being sent."""
+        self.open_answers: Final = OpenAnswers()
 
     @property
     def is_busy(self) -> bool:
         """Whether an answer is open, or workers are still being given back."""
-        return bool(self.open_answers or self._ending)
+        return bool(self.open_answers.count or self._ending)
 
     def close(self) -> None:
         """No new searches: the process is on its way out. What is being planned goes on."""
@@ -144,24 +145,18 @@ class SearchService:
         DEADLINE_EXCEEDED when its time is over, reading included. After the block it has ended, and is stopped if it
         has not."""
         limit_s = min(self._options.timeout_s, request.timeout_s or self._options.timeout_s)
-        limit = asyncio.timeout(limit_s)
 
-        def lateness() -> QuarterdeckError | None:
-            return SearchTooLateError(limit_s) if limit.expired() else None
+        def late() -> QuarterdeckError:
+            return SearchTooLateError(limit_s)
 
-        try:
-            async with limit:
-                self._insist_open()
-                self._insist_room()
-                asked.begin()
-                planned = await plan(request, self._objects, self._sampling, self._now_us(), border)
-                self._insist_room()  # others may have begun while files were looked for
-                async with self._running(planned, lateness, asked) as running:
-                    yield running
-        except TimeoutError:
-            if not limit.expired():
-                raise  # somebody else's
-            raise SearchTooLateError(limit_s) from None
+        async with time_limit(limit_s, late) as limit:
+            self._insist_open()
+            self._insist_room()
+            asked.begin()
+            planned = await plan(request, self._objects, self._sampling, self._now_us(), border)
+            self._insist_room()  # others may have begun while files were looked for
+            async with self._running(planned, lambda: late() if limit.expired() else None, asked) as running:
+                yield running
 
     @asynccontextmanager
     async def _running(
