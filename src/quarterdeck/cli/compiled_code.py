@@ -9,9 +9,7 @@ import subprocess
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
-
-from rich.console import Console
+from typing import TYPE_CHECKING, Final
 
 import quarterdeck
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
@@ -19,6 +17,9 @@ from quarterdeck.engines.code_folder import NoPlaceError, first_writable
 from quarterdeck.engines.first_compile import CompiledMark, python_sources
 from quarterdeck.local_crew.child import QUARTERDECK, ended_how
 from quarterdeck.terminal.stop_requests import StopRequests
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _PACKAGE: Final = Path(quarterdeck.__file__).parent
 _LOOK_S: Final = 0.05
@@ -31,7 +32,7 @@ def everything() -> CompiledMark:
     return CompiledMark(_PACKAGE / "__init__.py", (*kernels, *lines))
 
 
-def compile_first(console: Console, stop: StopRequests) -> bool:
+def compile_first(console: "Console", stop: StopRequests) -> bool:
     """Has all of it compiled if it was not yet, by a process that shows how far it is; False when somebody wanted to
     stop meanwhile. Where nothing can be kept it is said, and each process will compile for itself."""
     mark = everything()
@@ -81,7 +82,7 @@ def compile_first(console: Console, stop: StopRequests) -> bool:
     return True
 
 
-def _end_bar(console: Console) -> None:
+def _end_bar(console: "Console") -> None:
     """Of a process that was ended in the middle: its line goes on, and the cursor is hidden."""
     if console.is_terminal:
         console.show_cursor()

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Any, Final, TypeAlias
 
-import duckdb
 import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 from pyarrow import compute  # pyright: ignore[reportMissingTypeStubs]
 
@@ -21,7 +20,6 @@ from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 
 _arrow: Final[Any] = pyarrow
 _compute: Final[Any] = compute
-_engine: Final[Any] = duckdb
 _types: Final[Any] = pyarrow.types
 
 Batch: TypeAlias = Any
@@ -49,7 +47,7 @@ class JsonLines:
         try:
             rows = _arrow.Table.from_arrays(self._tellable(_of_its_own(batch).columns), names=columns)
             lines = self._asked(_select(batch, columns), rows)
-        except _engine.Error as error:
+        except _duckdb().Error as error:
             raise QuarterdeckError(
                 ErrorCode.WORK_FAILED,
                 "the rows cannot be told in JSON",
@@ -94,8 +92,15 @@ class JsonLines:
     def _connected(self) -> Any:
         """Made with the first rows, in the thread that renders them: it takes some milliseconds."""
         if self._database is None:
-            self._database = _engine.connect(":memory:", config=_CONFIG)
+            self._database = _duckdb().connect(":memory:", config=_CONFIG)
         return self._database
+
+
+def _duckdb() -> Any:
+    """Loaded with the first rows: a coordinator that renders none needs none of its memory."""
+    import duckdb  # noqa: PLC0415 - see above
+
+    return duckdb
 
 
 def _of_its_own(batch: Batch) -> Batch:

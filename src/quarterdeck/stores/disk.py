@@ -21,13 +21,12 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-import structlog
-
 from quarterdeck.stores.disk_full import DiskFullError, refused
 from quarterdeck.stores.growing_file import PART_SUFFIX, GrowingFile
 from quarterdeck.stores.ledger import NOTHING, Ledger, Missing
 from quarterdeck.stores.limits import DiskFigures, DiskLimits, Owner
 from quarterdeck.stores.shelf import ALL_STANDINGS, Entry, Pin, Standing
+from quarterdeck.telemetry.logs import get_logger
 
 __all__ = ["PART_SUFFIX", "DiskBudget", "DiskFigures", "DiskFullError", "DiskLimits", "GrowingFile", "Owner", "Pin"]
 
@@ -35,7 +34,7 @@ _FIRST_STEP_BYTES = 64 * 1024
 """A file gets this at first, and then as much again as it has, up to the step of the limits: many small artifacts at
 once shall not reserve the whole budget."""
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 def _nobody_listens(owner: Owner, key: str) -> None:

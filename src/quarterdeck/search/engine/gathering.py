@@ -1,21 +1,17 @@
 """One answer out of those of the chunks, as NDJSON.
 
 Rows that need not wait for others are given out as they come. The rest is kept, on disk beyond a limit, and put
-together by DuckDB when all is there.
+together by DuckDB when all is there. DuckDB is loaded only then: most processes that could gather never do.
 """
 
 from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-import duckdb
 import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 
-from quarterdeck.engines.duckdb_database import open_database
-from quarterdeck.engines.duckdb_errors import ENGINE_ERRORS
 from quarterdeck.engines.stop_signal import StopSignal
 from quarterdeck.search.engine.aggregates import group_lines, merged_states
-from quarterdeck.search.engine.failures import failure
 from quarterdeck.search.engine.parts import part_schema, record_order
 from quarterdeck.search.engine.plan import Part, plan_search
 from quarterdeck.search.engine.rendering import rendered
@@ -24,6 +20,9 @@ from quarterdeck.search.engine.sql import Parameters
 from quarterdeck.search.engine.stages import Lines, field_lines, with_stages
 from quarterdeck.search.language.ast import Summarize
 from quarterdeck.search.model import Order, SearchSpec
+
+if TYPE_CHECKING:
+    import duckdb
 
 _arrow: Final[Any] = pyarrow
 
@@ -95,6 +94,8 @@ class Gathering:
             yield from rendered(lines)
 
     def _put_together(self, stop: StopSignal) -> Generator[bytes]:
+        from quarterdeck.engines.duckdb_database import open_database  # noqa: PLC0415 - see above
+
         database = open_database(
             threads=1,  # sums are made in the order of the chunks
             memory_limit_bytes=max(self._memory_bytes, _LEAST_BYTES),
@@ -106,7 +107,10 @@ class Gathering:
         finally:
             database.close()
 
-    def _answer(self, database: duckdb.DuckDBPyConnection, stop: StopSignal) -> Iterator[bytes]:
+    def _answer(self, database: "duckdb.DuckDBPyConnection", stop: StopSignal) -> Iterator[bytes]:
+        from quarterdeck.engines.duckdb_errors import ENGINE_ERRORS  # noqa: PLC0415 - see above
+        from quarterdeck.search.engine.failures import failure  # noqa: PLC0415
+
         parameters = Parameters()
         lines = with_stages(self._lines(parameters), self._plan.rest, parameters)
         try:
