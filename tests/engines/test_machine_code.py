@@ -1,19 +1,21 @@
 """Compiled code is made once, kept, and never taken for what it is not."""
 
 import hashlib
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy
 import pytest
 
-from quarterdeck.engines import machine_code
+from quarterdeck.engines import compiler_process, machine_code
 from quarterdeck.engines.code_folder import CodeFolder, part_for
+from quarterdeck.engines.compiler_process import Job
 from quarterdeck.engines.machine_code import MachineCode
 
 ROOT = Path(__file__).parents[2]
@@ -22,7 +24,7 @@ TINY = MachineCode("tests.engines.tiny_kernel", "increase")
 
 @pytest.fixture(scope="session")
 def made() -> bytes:
-    return machine_code.compiled(TINY.module, TINY.name)
+    return machine_code.compiled_elsewhere(Job(TINY.file_name, TINY.module, TINY.name, TINY.sources, TINY.form))
 
 
 @pytest.fixture(autouse=True)
@@ -39,21 +41,21 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def runs(made: bytes, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """The commands that were run to compile it."""
-    found: list[list[str]] = []
+def runs(made: bytes, monkeypatch: pytest.MonkeyPatch) -> list[Job]:
+    """What the compiler was asked for."""
+    found: list[Job] = []
 
-    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
-        found.append(command)
-        return subprocess.CompletedProcess(command, 0, made)
+    def compiled(job: Job) -> bytes:
+        found.append(job)
+        return made
 
-    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(machine_code, "compiled_elsewhere", compiled)
     return found
 
 
 def increased(code: MachineCode) -> int:
     numbers = numpy.array([41], numpy.int64)
-    code.load()(numbers.ctypes.data)
+    code.load().of_address(numbers.ctypes.data)
     return int(numbers[0])
 
 
@@ -64,8 +66,9 @@ def test_who_compiles_for_a_process_that_is_gone_ends_without_a_word(
     monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)  # what Python holds back it tries to write again at its end
     ours, theirs = os.pipe()
     os.close(ours)
-    command = [sys.executable, "-m", machine_code.__name__, TINY.file_name, TINY.module, TINY.name]
-    told = subprocess.run(command, stdout=theirs, stderr=subprocess.PIPE, text=True, check=False)
+    job = json.dumps(asdict(Job(TINY.file_name, TINY.module, TINY.name, TINY.sources, TINY.form)))
+    command = [sys.executable, "-m", compiler_process.__name__]
+    told = subprocess.run(command, input=f"{job}\n", stdout=theirs, stderr=subprocess.PIPE, text=True, check=False)
     os.close(theirs)
     assert told.stderr == ""
 
@@ -77,7 +80,7 @@ def test_it_is_compiled_once_by_a_process_of_its_own(folder: Path, monkeypatch: 
     (kept,) = (folder / "here").glob("*.o")
     assert kept.name == TINY.file_name
     monkeypatch.setattr(machine_code, "_LOADED", {})
-    monkeypatch.setattr(subprocess, "run", None)
+    monkeypatch.setattr(machine_code, "compiled_elsewhere", None)
     assert TINY.is_ready
     assert increased(TINY) == 42
 
@@ -93,7 +96,7 @@ def test_what_is_kept_is_loaded_without_the_compiler() -> None:
 
 
 @pytest.mark.parametrize("damage", [b"", b"x" * 10, b"y" * 1000])
-def test_a_broken_file_is_made_again(folder: Path, runs: list[list[str]], made: bytes, damage: bytes) -> None:
+def test_a_broken_file_is_made_again(folder: Path, runs: list[Job], made: bytes, damage: bytes) -> None:
     (folder / "here").mkdir()
     broken = folder / "here" / TINY.file_name
     broken.write_bytes(damage)
@@ -103,9 +106,7 @@ def test_a_broken_file_is_made_again(folder: Path, runs: list[list[str]], made: 
     assert broken.read_bytes().endswith(made)
 
 
-def test_one_that_lost_its_end_is_made_again(
-    folder: Path, runs: list[list[str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_that_lost_its_end_is_made_again(folder: Path, runs: list[Job], monkeypatch: pytest.MonkeyPatch) -> None:
     TINY.load()
     kept = folder / "here" / TINY.file_name
     kept.write_bytes(kept.read_bytes()[:-1])
@@ -115,7 +116,7 @@ def test_one_that_lost_its_end_is_made_again(
 
 
 def test_where_nothing_can_be_written_it_is_made_each_time(
-    folder: Path, runs: list[list[str]], monkeypatch: pytest.MonkeyPatch
+    folder: Path, runs: list[Job], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("here", "there"):
         (folder / name).write_text("no folder")
@@ -125,14 +126,14 @@ def test_where_nothing_can_be_written_it_is_made_each_time(
         assert len(runs) == number
 
 
-def test_the_second_place_is_taken_if_the_first_cannot_be_written(folder: Path, runs: list[list[str]]) -> None:
+def test_the_second_place_is_taken_if_the_first_cannot_be_written(folder: Path, runs: list[Job]) -> None:
     (folder / "here").write_text("no folder")
     TINY.load()
     assert [path.name for path in (folder / "there").glob("*.o")] == [TINY.file_name]
     assert len(runs) == 1
 
 
-def test_a_full_disk_leaves_no_half_file(folder: Path, runs: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_no_half_file(folder: Path, runs: list[Job], monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "no space left")
 
@@ -142,7 +143,7 @@ def test_a_full_disk_leaves_no_half_file(folder: Path, runs: list[list[str]], mo
     assert [path.name for path in folder.rglob("*") if path.is_file() and path.suffix != ".lock"] == []
 
 
-def test_threads_wait_for_one_of_them(runs: list[list[str]]) -> None:
+def test_threads_wait_for_one_of_them(runs: list[Job]) -> None:
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(increased, [TINY] * 8)) == [42] * 8
     assert len(runs) == 1
@@ -150,7 +151,7 @@ def test_threads_wait_for_one_of_them(runs: list[list[str]]) -> None:
 
 def test_another_source_or_another_processor_is_another_file(monkeypatch: pytest.MonkeyPatch) -> None:
     names = {TINY.file_name, replace(TINY, sources=("tests.engines.lake",)).file_name}
-    monkeypatch.setattr(machine_code.llvm, "get_host_cpu_name", lambda: "another")
+    monkeypatch.setattr(machine_code, "_toolchain", lambda: "another")
     names.add(replace(TINY).file_name)
     assert len(names) == 3
 
@@ -167,7 +168,7 @@ def test_it_is_kept_beside_its_source_or_in_the_cache_of_the_user(
 
 
 def test_one_that_somebody_else_could_have_written_is_made_again(
-    folder: Path, runs: list[list[str]], made: bytes, monkeypatch: pytest.MonkeyPatch
+    folder: Path, runs: list[Job], made: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is whole and has the right name: only who can write it tells it from ours."""
     TINY.load()

@@ -14,12 +14,12 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from quarterdeck.engines.code_folder import CodeFolder, code_folders, tell_unkept
 
 _DIGITS: Final = 16
-_CHOICES: Final = ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES", "NUMBA_OPT", "NUMBA_CACHE_DIR")
+_CHOICES: Final = ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES", "NUMBA_OPT")
 _PROCESSORS: Final = Path("/proc/cpuinfo")
 _TOLD_OF_PROCESSOR: Final = ("vendor_id", "cpu family", "model", "model name", "flags", "Features", "CPU part")
 
@@ -46,7 +46,7 @@ class CompiledMark:
 
     @property
     def name(self) -> str:
-        digest = hashlib.sha256(_toolchain().encode())
+        digest = hashlib.sha256(toolchain().encode())
         for source in sorted(self.sources):
             digest.update(source.read_bytes())
         return f"compiled-{digest.hexdigest()[:_DIGITS]}"
@@ -89,16 +89,20 @@ def python_sources(folders: Iterable[Path]) -> tuple[Path, ...]:
     return tuple(source for folder in folders for source in sorted(folder.glob("*.py")))
 
 
-def _toolchain() -> str:
+def toolchain() -> str:
+    """The compiler, and the processor that it compiles for."""
     compilers = [f"{package} {version(package)}" for package in ("numba", "llvmlite")]
     chosen = [f"{name}={os.environ.get(name, '')}" for name in _CHOICES]
     return "\n".join((sys.version, *compilers, *chosen, platform.machine(), *_processor()))
 
 
 def _processor() -> list[str]:
-    """What Linux tells of the first one; elsewhere that it is of this kind of machine has to do."""
+    """What Linux tells of the first one; elsewhere LLVM has to be asked."""
     try:
         first, _, _ = _PROCESSORS.read_text(errors="replace").partition("\n\n")
     except OSError:
-        return []
+        from llvmlite import binding  # noqa: PLC0415 # pyright: ignore[reportMissingTypeStubs] - see above
+
+        llvm: Any = binding
+        return [llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()]
     return [line for line in first.splitlines() if line.partition(":")[0].strip() in _TOLD_OF_PROCESSOR]

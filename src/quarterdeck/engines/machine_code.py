@@ -1,60 +1,74 @@
-"""Python functions over addresses, compiled to machine code once on a machine, and then loaded without the compiler.
+"""Python functions compiled to machine code once on a machine, and then loaded without the compiler.
 
-The compiler takes seconds to import and a hundred megabytes, so it has a process of its own, which is this module as a
-program. Loading what it made takes neither. Where compiled code is kept, and that it is taken only from where nobody
-else can write, is the affair of `code_folder`. What it was made of and for
-which processor is in its name, so that no other is ever taken; its digest is in the file, so that a broken one is made
-again.
+The compiler has a process of its own, `compiler_process`. Where compiled code is kept, and that it is taken only from
+where nobody else can write, is the affair of `code_folder`. What it was made of and for which processor is in its name,
+so that no other is ever taken; its digest is in the file, so that a broken one is made again.
 """
 
 import contextlib
 import ctypes
 import hashlib
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
-from importlib import import_module
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-import llvmlite  # pyright: ignore[reportMissingTypeStubs] - it has none
-from llvmlite import binding  # pyright: ignore[reportMissingTypeStubs]
-
 from quarterdeck.engines.code_folder import CodeFolder, code_folders, tell_unkept
+from quarterdeck.engines.compiler_process import Job, compiled_elsewhere
+from quarterdeck.engines.first_compile import toolchain
 
-llvm: Final[Any] = binding
-_FORMAT: Final = b"1"
+_FORMAT: Final = b"2"
 _DIGEST_BYTES: Final = 32
 _LOCK: Final = threading.Lock()
-_LOADED: Final[dict["MachineCode", "Callable[[int], None]"]] = {}
+_LOADED: Final[dict["MachineCode", "Loaded"]] = {}
+_OF_ADDRESS: Final = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 _ENGINES: Final[list[Any]] = []
 """What holds the loaded code."""
 
 
 @dataclass(frozen=True, slots=True)
+class Loaded:
+    """A function in memory."""
+
+    address: int
+    was_compiled: bool
+    """Whether this process has had it compiled; else somebody had before."""
+
+    @property
+    def of_address(self) -> Callable[[int], int]:
+        """A function of one address. It lets go of the interpreter's lock."""
+        return _OF_ADDRESS(self.address)
+
+
+@dataclass(frozen=True, slots=True)
 class MachineCode:
-    """A function that takes an address, and what decides what it does."""
+    """A function, and what decides what it does. It takes an address and returns an integer, whatever it was in
+    Python."""
 
     module: str
     name: str
     sources: tuple[str, ...] = ()
     """Other modules that are compiled into it."""
+    form: str = ""
+    """What a function takes and returns that is no function of an address: an `array_call.Form`."""
     file_name: str = field(init=False)
     """Of the compiled form for this machine, of the sources as they are now: those that this process has loaded."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "file_name", self._name())
 
-    def load(self) -> Callable[[int], None]:
-        """The function. The first time on a machine it has to be compiled, which takes some ten seconds."""
+    def load(self) -> Loaded:
+        """The first time on a machine it has to be compiled, which takes some seconds."""
         with _LOCK:
-            if self not in _LOADED:
-                _LOADED[self] = _linked(self._kept() or self._made(), self.name)
-            return _LOADED[self]
+            found = _LOADED.get(self)
+            if found is None:
+                code = self._kept()
+                made, was_compiled = (code, False) if code is not None else self._made()
+                found = _LOADED[self] = Loaded(_linked(made, self.name), was_compiled)
+            return found
 
     @property
     def is_ready(self) -> bool:
@@ -67,7 +81,7 @@ class MachineCode:
 
     def _name(self) -> str:
         digest = hashlib.sha256(_FORMAT)
-        for part in (llvmlite.__version__, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()):
+        for part in (_toolchain(), self.form):
             digest.update(part.encode() + b"\0")
         for module in (self.module, *self.sources):
             digest.update(_source(module).read_bytes())
@@ -81,16 +95,15 @@ class MachineCode:
                 return code
         return None
 
-    def _made(self) -> bytes:
+    def _made(self) -> tuple[bytes, bool]:
         """Compiled, by one process at a time: others find what it has kept."""
         with self._turn():
             code = self._kept()
-            if code is None:
-                # Not from the folder that somebody happens to be in (-P), and not of sources that have changed since.
-                command = [sys.executable, "-P", "-m", __spec__.name, self.file_name, self.module, self.name]
-                code = subprocess.run([*command, *self.sources], stdout=subprocess.PIPE, check=True).stdout
-                self._keep(code)
-            return code
+            if code is not None:
+                return code, False
+            code = compiled_elsewhere(Job(self.file_name, self.module, self.name, self.sources, self.form))
+            self._keep(code)
+            return code, True
 
     def _keep(self, code: bytes) -> None:
         """Where it can be written; nowhere costs the next process the time to compile it, and nothing else."""
@@ -110,38 +123,24 @@ class MachineCode:
             yield
 
 
-def compiled(module: str, name: str) -> bytes:
-    """An object file with a function of a module."""
-    import numba  # noqa: PLC0415 # pyright: ignore[reportMissingTypeStubs] - dear, and seldom needed
+def _linked(code: bytes, name: str) -> int:
+    """Where the function is."""
+    from llvmlite import binding as llvm  # noqa: PLC0415 # pyright: ignore[reportMissingTypeStubs] - it has none
 
-    compiler: Any = numba
-    function: Any = getattr(import_module(module), name)
-    options = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    made: Any = compiler.njit(compiler.types.int64(compiler.types.int64), **options)(function)
-    (signature,) = made.signatures
-    parsed: Any = llvm.parse_assembly(made.inspect_llvm(signature))
-    parsed.get_function(made.overloads[signature].fndesc.llvm_func_name).name = name
-    return _target().emit_object(parsed)
-
-
-def _linked(code: bytes, name: str) -> Callable[[int], None]:
-    engine: Any = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target())
-    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    linker: Any = llvm
+    engine: Any = linker.create_mcjit_compiler(linker.parse_assembly(""), target_machine())
+    engine.add_object_file(linker.ObjectFileRef.from_data(code))
     engine.finalize_object()
     _ENGINES.append(engine)
-    # As numba has it: places for the result and for an error, and then the arguments.
-    prototype = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
-    call: Any = prototype(engine.get_function_address(name))
-
-    def function(address: int) -> None:
-        result, error = ctypes.c_int64(), ctypes.c_void_p()
-        status = call(ctypes.byref(result), ctypes.byref(error), address)
-        assert status == 0, f"{name} ended with {status}"
-
-    return function
+    address: int = engine.get_function_address(name)
+    return address
 
 
-def _target() -> Any:
+def target_machine() -> Any:
+    """What LLVM compiles for: this machine."""
+    from llvmlite import binding  # noqa: PLC0415 # pyright: ignore[reportMissingTypeStubs] - it has none
+
+    llvm: Any = binding
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     host: Any = llvm.Target.from_default_triple()
@@ -155,22 +154,13 @@ def _target() -> Any:
     )
 
 
+@cache
+def _toolchain() -> str:
+    return toolchain()
+
+
 def _source(module: str) -> Path:
     spec = find_spec(module)
     assert spec is not None
     assert spec.origin is not None
     return Path(spec.origin)
-
-
-def main(file_name: str, module: str, name: str, *sources: str) -> None:
-    """Writes the object file to standard output, if it is what was asked for."""
-    code = compiled(module, name)
-    if MachineCode(module, name, sources).file_name != file_name:
-        sys.exit(f"{module} has changed since the process that asks for it was started: start that again")
-    # Whoever asked may be gone, as when it was killed. Python's own stdout would complain of that once more at the end.
-    with contextlib.suppress(BrokenPipeError), os.fdopen(sys.stdout.fileno(), "wb", closefd=False) as out:
-        out.write(code)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

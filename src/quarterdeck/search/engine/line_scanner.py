@@ -46,7 +46,7 @@ class LineScan:
         deque(self._batches, 0)
 
     def _scanned(self) -> Iterator[Batch]:
-        scan_lines = SCAN_LINES.load()
+        scan_lines = SCAN_LINES.load().of_address
         room, count = self._buffer.room, len(self._keys)
         encoded = [key.encode("utf-8", "surrogatepass") for key in self._keys]
         text = numpy.frombuffer(b"".join(encoded) + bytes(MARGIN_BYTES), numpy.uint8)

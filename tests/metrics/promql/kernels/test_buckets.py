@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from quarterdeck.metrics.promql.blocks import Bool
 from quarterdeck.metrics.promql.kernels import buckets
-from quarterdeck.metrics.promql.kernels.compile import compiled_forms
+from quarterdeck.metrics.promql.kernels.compile import kernels
 from quarterdeck.metrics.promql.kernels.threads import Threads
 
 INF = math.inf
@@ -284,6 +284,6 @@ def test_the_number_of_threads_changes_no_bit() -> None:
             assert (result.values.tobytes(), fractions.tobytes()) == alone
 
 
-def test_each_kernel_of_buckets_has_one_compiled_form() -> None:
-    forms = [count for name, count in compiled_forms().items() if ".buckets." in name]
-    assert forms == [1, 1]
+def test_what_warms_buckets_loads_each_of_their_kernels() -> None:
+    buckets.warm()
+    assert [each.is_loaded for each in kernels() if ".buckets." in each.name] == [True, True]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from quarterdeck.metrics.promql.blocks import F64, I64, Bool
 from quarterdeck.metrics.promql.kernels import groups as g
-from quarterdeck.metrics.promql.kernels.compile import compiled_forms
+from quarterdeck.metrics.promql.kernels.compile import kernels
 from quarterdeck.metrics.promql.kernels.threads import Threads
 
 # Few different values, so that there are ties.
@@ -199,7 +199,7 @@ def test_the_number_of_threads_changes_no_bit() -> None:
             assert g.topk_groups(values, present, groups, 3, k, True, threads).tobytes() == alone[1]
 
 
-def test_each_kernel_of_groups_has_one_compiled_form() -> None:
-    forms = {name: count for name, count in compiled_forms().items() if ".groups_" in name}
-    assert len(forms) == 11
-    assert set(forms.values()) == {1}
+def test_what_warms_groups_loads_each_of_their_kernels() -> None:
+    g.warm()
+    loaded = [each.is_loaded for each in kernels() if ".groups_" in each.name]
+    assert loaded == [True] * 11

@@ -5,9 +5,10 @@ from typing import Any, cast
 
 import numpy as np
 
+from quarterdeck.engines.kernel_parts import parts_of
 from quarterdeck.metrics.promql.blocks import Axis, Grid, SeriesBlock
 from quarterdeck.metrics.promql.kernels import windows_spread
-from quarterdeck.metrics.promql.kernels.compile import compiled_forms, sources
+from quarterdeck.metrics.promql.kernels.compile import kernels
 from quarterdeck.metrics.promql.kernels.threads import Threads
 from quarterdeck.metrics.promql.kernels.windows import WindowFunction, instant, over_windows, warm_windows
 
@@ -23,12 +24,10 @@ def test_read_only_and_strided_blocks_need_no_other_compiled_form() -> None:
         over_windows(WindowFunction.QUANTILE, block, Grid(4, 4, 4), 5, threads, (half,))
         over_windows(WindowFunction.RATE, block, Grid(4, 4, 4), 5, threads)
         instant(block, Grid(4, 4, 4), 5, threads)
-    forms = {name: count for name, count in compiled_forms().items() if ".windows" in name}
-    assert len(forms) == 15
-    assert set(forms.values()) == {1}
+    assert [each.is_loaded for each in kernels() if ".windows" in each.name] == [True] * 15
 
 
 def test_a_kernel_is_compiled_anew_when_a_function_in_another_file_changes() -> None:
     function = cast("FunctionType", cast("Any", windows_spread.spreads).py_func)
-    names = {source.rsplit("/", 1)[-1] for source in sources(function)}
-    assert names == {"windows_spread.py", "windows_scan.py", "windows_sums.py"}
+    names = {part.__module__.rpartition(".")[2] for part in parts_of(function)}
+    assert names == {"windows_spread", "windows_scan", "windows_sums"}

@@ -115,17 +115,18 @@ def _topk_columns(
 
 
 @kernel
-def _heap_order(values: F64, present: Bool, groups: I64, starts: I64, k: int, sign: float, rows: I64) -> I64:
-    """For one step the chosen rows, each group's as its heap has them, into `rows`. Returns how many of each group."""
+def _heap_order(
+    values: F64, present: Bool, groups: I64, starts: I64, k: int, sign: float, rows: I64, counts: I64
+) -> None:
+    """For one step the chosen rows, each group's as its heap has them, into `rows`, and into `counts`, which are 0, how
+    many of each group."""
     keys = np.empty(len(rows))
-    counts = np.zeros(len(starts) - 1, np.int64)
     for row in range(len(values)):
         if present[row]:
             group = groups[row]
             start, count = int(starts[group]), int(counts[group])
             limit = min(k, int(starts[group + 1]) - start)
             counts[group] = _offer(keys, rows, start, count, limit, sign * values[row], row)
-    return counts
 
 
 def topk_groups(
@@ -154,7 +155,8 @@ def topk_order(values: F64, present: Bool, groups: I64, n_groups: int, k: int, b
     starts = _heap_starts(groups, n_groups, k)
     heap = np.zeros(starts[-1], np.int64)
     sign = -1.0 if bottom else 1.0
-    counts = _heap_order(given(values), given(present), given(groups), starts, k, sign, heap)
+    counts = np.zeros(len(starts) - 1, np.int64)
+    _heap_order(given(values), given(present), given(groups), starts, k, sign, heap, counts)
     ordered = [
         _best_first(heap[start : start + count], sign * values)
         for start, count in zip(starts[:-1].tolist(), counts.tolist(), strict=True)

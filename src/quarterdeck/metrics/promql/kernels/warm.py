@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from quarterdeck.engines.compiler_process import compiler_kept
 from quarterdeck.engines.first_compile import (
     CompiledMark,
     OnProgress,
@@ -32,17 +33,21 @@ def warm(on_progress: OnProgress | None = None, on_wait: OnWait | None = None) -
 
     Takes half a minute on a machine that has never done it, and otherwise a second; of several processes that begin at
     once, one compiles and the others wait for it. Both is told to the two functions, and logged without them. A kernel
-    that no function marked with `warms` has called, or one that was called with two sets of types, is an error: a query
-    would wait for it. Kernels in other packages are among them if they were imported before.
+    that no function marked with `warms` has called is an error: a query would wait for it. Kernels in other packages
+    are among them if they were imported before.
     """
     for module in pkgutil.iter_modules(kernels.__path__):
         importlib.import_module(f"{kernels.__name__}.{module.name}")
-    with compiled_once(_marks(), on_wait or _log_wait) as is_needed, _told(is_needed, on_progress or _Log()):
+    with (
+        compiled_once(_marks(), on_wait or _log_wait) as is_needed,
+        _told(is_needed, on_progress or _Log()),
+        compiler_kept(),
+    ):
         for run in compiling.warmers():
             run()
-    wrong = {name: forms for name, forms in compiling.compiled_forms().items() if forms != 1}
+    wrong = [kernel.name for kernel in compiling.kernels() if not kernel.is_loaded]
     if wrong:
-        raise RuntimeError(f"each kernel should have one compiled form by now, but: {wrong}")
+        raise RuntimeError(f"each kernel should have been called by what warms its module, but: {', '.join(wrong)}")
 
 
 def _marks() -> list[CompiledMark]:
@@ -56,7 +61,7 @@ def _told(is_needed: bool, on_progress: OnProgress) -> Generator[None]:
     if not is_needed:
         yield
         return
-    total, done = len(compiling.compiled_forms()), dict[str, bool]()
+    total, done = len(compiling.kernels()), dict[str, bool]()
 
     def tell(name: str, compiled: bool) -> None:
         done[name] = compiled

@@ -45,7 +45,7 @@ def extremes(
     lows = np.empty(steps, np.int64)
     highs = np.empty(steps, np.int64)
     best_from = np.empty(longest(offsets, low, high), np.int64)
-    sign = -1.0 if mode in {MIN, TS_OF_MIN} else 1.0
+    sign = -1.0 if (mode == MIN) | (mode == TS_OF_MIN) else 1.0
     is_time = mode >= TS_OF_MIN
     for series in range(low, high):
         begin = int(offsets[series])
