@@ -19,7 +19,8 @@ from quarterdeck.web.page import FRONT_SCRIPT
 from tests.http.asked import Answer, ask
 
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
-COORDINATOR = fronts.coordinator([Ask("PromQL", "quarterdeck query up --url {url}"), *ASKS])
+CURL = Ask("PromQL with curl", "curl -G {url}/api/v1/query --data-urlencode 'query=up'")
+COORDINATOR = fronts.coordinator([CURL, *ASKS])
 ALL = [COORDINATOR, RECRUITER_FRONT, fronts.WORKER]
 STRANGE = Front("<role>", 'about "it" & <more>', (Ask("<ask>", "<b>{url}</b>"),), (Panel("crew", 'v1"><x', "<panel>"),))
 

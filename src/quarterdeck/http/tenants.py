@@ -63,7 +63,9 @@ def headers_of(tenant: str) -> Mapping[str, str]:
 # Parameters of routes. FastAPI only describes the header: what it says is read as above.
 
 _ASKS: Final = Header(alias=TENANT_HEADER, description=f"Who asks; `{DEFAULT_TENANT}` without it.")
-_LOOKS: Final = Header(alias=TENANT_HEADER, description="Only what is this tenant's is told; without it, everything.")
+_LOOKS: Final = Header(
+    alias=TENANT_HEADER, description="Show only what belongs to this tenant; without it, everything."
+)
 
 
 async def _asking(request: Request, described: Annotated[str | None, _ASKS] = None) -> str:

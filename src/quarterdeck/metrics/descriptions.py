@@ -48,11 +48,11 @@ class Parameter:
         }
 
 
-_TENANT: Final = Parameter("X-Scope-OrgID", "Whose data; `default` when absent.", "default", place="header")
+_TENANT: Final = Parameter("X-Scope-OrgID", "Whose data to read; `default` without it.", "default", place="header")
 
 _TIME: Final = "Seconds since 1970, or RFC 3339"
 _QUERY: Final = Parameter("query", "The query.", "sum by (job) (rate(http_requests_total[5m]))", required=True)
-_LIMIT: Final = Parameter("limit", "The most series or values in the answer; 0 for all.", 100, "integer")
+_LIMIT: Final = Parameter("limit", "How many series or values the answer may have; 0 means all.", 100, "integer")
 _PARTIAL: Final = Parameter(
     "partial",
     "`allow` answers without the segments that cannot be read, and names them in warnings.",
@@ -60,28 +60,32 @@ _PARTIAL: Final = Parameter(
     choices=("allow", "deny"),
 )
 _CONDITIONS: Final = (
-    Parameter("timeout", "After so long the query is canceled; never longer than the server allows.", "30s"),
+    Parameter("timeout", "The query is canceled after this time; it is never longer than the server allows.", "30s"),
     Parameter("lookback_delta", "How old a sample may be to count as a series' value.", "5m"),
     _PARTIAL,
     Parameter(
         "explain", "`analyze` adds how the answer came about: phases, leaves, works.", "analyze", choices=("analyze",)
     ),
 )
-_MATCH: Final = Parameter("match[]", "Selectors; what matches any of them.", ['up{job="api"}'], many=True)
+_MATCH: Final = Parameter(
+    "match[]", "Selectors. A series counts if it matches any of them.", ['up{job="api"}'], many=True
+)
 _SPAN: Final = (
-    Parameter("start", f"Only series with samples at or after it. {_TIME}.", "1435781430.781"),
-    Parameter("end", f"Only series with samples at or before it. {_TIME}.", "2015-07-01T20:15:00Z"),
+    Parameter("start", f"Only series with samples at or after this time. {_TIME}.", "1435781430.781"),
+    Parameter("end", f"Only series with samples at or before this time. {_TIME}.", "2015-07-01T20:15:00Z"),
 )
 _SERIES: Final = (_MATCH, *_SPAN, _LIMIT, _PARTIAL)
 
 _MOMENT: Final = "Milliseconds since 1970, RFC 3339, `now` or `now-1h`"
 _TAG_SPAN: Final = (
-    Parameter("s", f"Only series with samples at or after it. {_MOMENT}, or counted from the end: `e-1h`.", "now-1h"),
-    Parameter("e", f"Only series with samples at or before it. {_MOMENT}.", "now"),
+    Parameter(
+        "s", f"Only series with samples at or after this time. {_MOMENT}, or counted from the end: `e-1h`.", "now-1h"
+    ),
+    Parameter("e", f"Only series with samples at or before this time. {_MOMENT}.", "now"),
 )
 _TAGS: Final = (
     *_TAG_SPAN,
-    Parameter("q", "A selector: only the series that it takes.", 'http_requests_total{job="api"}'),
+    Parameter("q", "A selector: only the series that match it.", 'http_requests_total{job="api"}'),
     _LIMIT,
     _PARTIAL,
 )
@@ -124,9 +128,9 @@ _PATHS: Final[Mapping[str, _Path]] = MappingProxyType(
         ),
         "/api/v1/metadata": _Path(
             (
-                Parameter("metric", "Only this one.", "http_requests"),
-                Parameter("limit", "The most metrics; all when negative.", 100, "integer"),
-                Parameter("limit_per_metric", "The most entries for one metric; there is only one.", 1, "integer"),
+                Parameter("metric", "Only this metric.", "http_requests"),
+                Parameter("limit", "How many metrics the answer may have; negative means all.", 100, "integer"),
+                Parameter("limit_per_metric", "How many entries a metric may have; there is only one.", 1, "integer"),
             ),
             {"http_requests": [{"type": "counter", "help": "Requests.", "unit": ""}]},
         ),
@@ -162,9 +166,11 @@ _PATHS: Final[Mapping[str, _Path]] = MappingProxyType(
         "/api/v1/metrics/tagvalues": _Path((_TAG, *_TAGS), ["api", "web"], _JSON),
         "/api/v1/metrics/ranges": _Path(
             (
-                Parameter("match", "Only metrics whose name has this in it, or is like it with `*` and `?`.", "http_*"),
-                Parameter("metric", "Only these, by their whole names.", ["up"], many=True),
-                Parameter("limit", "The most metrics in the answer; at most and by default 10000.", 100, "integer"),
+                Parameter("match", "Only metrics whose name contains this, or matches it with `*` and `?`.", "http_*"),
+                Parameter("metric", "Only these metrics, by their whole names.", ["up"], many=True),
+                Parameter(
+                    "limit", "How many metrics the answer may have; at most and by default 10000.", 100, "integer"
+                ),
             ),
             [
                 {
@@ -184,7 +190,7 @@ _PATHS: Final[Mapping[str, _Path]] = MappingProxyType(
         "/api/v1/metrics/selected": _Path(
             (
                 _QUERY,
-                Parameter("time", f"Of an instant query. {_TIME}; by default now.", "1435781451.781"),
+                Parameter("time", f"The time of an instant query. {_TIME}; by default now.", "1435781451.781"),
                 Parameter("start", f"The first step of a range query. {_TIME}.", "1435781430.781"),
                 Parameter("end", f"Its last step, at most. {_TIME}.", "2015-07-01T20:15:00Z"),
                 Parameter("step", "From step to step: seconds or a duration.", "15s"),
@@ -212,8 +218,8 @@ _PATHS: Final[Mapping[str, _Path]] = MappingProxyType(
 _ERRORS: Final[Mapping[int, str]] = MappingProxyType(
     {
         400: "`bad_data`: the request or the query makes no sense.",
-        422: "`execution`: the query cannot be answered over these samples, or would take more than it may.",
-        503: "`timeout`: there was not time enough. `unavailable`: no worker takes the work, or asking again may help.",
+        422: "`execution`: the query cannot be answered over these samples, or needs more than a limit allows.",
+        503: "`timeout`: time ran out. `unavailable`: no worker takes the work, or asking again may help.",
     }
 )
 _STREAM: Final = "/api/v1/metrics/query"
@@ -221,15 +227,15 @@ _STREAM_BODY: Final = (
     Parameter("q", "The query.", "sum by (job) (rate(http_requests_total[5m]))", required=True),
     Parameter("s", f"Where the range starts. {_MOMENT}, or counted from the end: `e-1h`, the default.", "now-1h"),
     Parameter("e", f"Where it ends, by default now. {_MOMENT}.", "now"),
-    Parameter("summary", "One frame for each series instead of its samples.", False, "boolean"),
+    Parameter("summary", "Send one frame for each series instead of its samples.", False, "boolean"),
 )
 _STREAM_ANSWER: Final = """Frames, each `data:` with a JSON object and an empty line; `type` says what it is:
 
 * `result`: one sample: `tags`, `value`, `timestamp` in milliseconds, `label`.
-* `summary`: one series, where `summary` was asked for: `count`, `min`, `max`, `avg`, `first`, `last`.
+* `summary`: one series, if `summary` was asked for: `count`, `min`, `max`, `avg`, `first`, `last`.
 * `heartbeat`: nothing else was sent for 15 s.
-* `done`: the last one. `status` is `ok` or `error`, which `errorType` and `error` tell; besides, there may be
-  `warnings`, `infos` and, where it was asked for, `explain`.
+* `done`: the last one. `status` is `ok` or `error`; then `errorType` and `error` describe it. There may also be
+  `warnings`, `infos` and, if it was asked for, `explain`.
 """
 _STREAM_EXAMPLE: Final = (
     'data: {"type":"result","data":{"tags":{"job":"api"},"value":1.5,"timestamp":1435781430781,'

@@ -45,9 +45,9 @@ def lake_router(settings: LakeSettings, objects: ObjectStores) -> APIRouter:
 
     @router.get(LAKE_PATH)
     async def lake() -> dict[str, object]:
-        """Where the catalog and the segments of metrics are, without what it takes to open them.
+        """Where the catalog and the segments of metrics are, without the keys and passwords that open them.
 
-        Of local ones `mark` tells who names the same path whether it is the same file.
+        For local ones, `mark` shows a program that sees the same path whether it is the same file.
         """
         bucket = segments.bucket is not None
         return {

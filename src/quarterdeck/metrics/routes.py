@@ -117,15 +117,15 @@ def metrics_router(queries: MetricsService, series: SeriesService) -> APIRouter:
         )
 
     async def no_exemplars() -> Response:
-        """Exemplars, of which none are kept."""
+        """Exemplars: always empty, because none are kept."""
         return success([])
 
     async def no_rules() -> Response:
-        """Rules, of which there are none."""
+        """Rules: always empty."""
         return success({"groups": []})
 
     async def no_alerts() -> Response:
-        """Alerts, of which there are none."""
+        """Alerts: always empty."""
         return success({"alerts": []})
 
     for path, handler, methods in (

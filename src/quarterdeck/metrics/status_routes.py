@@ -43,17 +43,17 @@ def prometheus_status_router(
     began = _moment()
 
     async def healthy() -> Response:
-        """The server is up, as `promtool check healthy` wants to hear it."""
+        """The server is up, in the form that `promtool check healthy` expects."""
         return PlainTextResponse("Quarterdeck is healthy.\n", headers=_NO_STORE)
 
     async def ready() -> Response:
-        """The server can answer, as `promtool check ready` wants to hear it; if not, 503 and what is missing."""
+        """The server can answer, in the form that `promtool check ready` expects; if not, 503 and what is missing."""
         lacks = list(missing())
         text = f"Quarterdeck is not ready: {', '.join(lacks)}.\n" if lacks else "Quarterdeck is ready.\n"
         return PlainTextResponse(text, 503 if lacks else 200, headers=_NO_STORE)
 
     async def flags() -> Response:
-        """Those flags of Prometheus that mean something here, and what they are."""
+        """The flags of Prometheus that mean something here, with their values."""
         return success(
             {
                 "query.lookback-delta": show_duration_ms(options.lookback_ms),
@@ -64,7 +64,7 @@ def prometheus_status_router(
         )
 
     async def runtime() -> Response:
-        """Since when it runs, and on what. What only a program in Go has is empty; its folder is nobody's business."""
+        """When it started, and on what it runs. Values that only a program in Go has, and its folder, are empty."""
         return success(
             {
                 "startTime": began,
@@ -102,7 +102,7 @@ def _nothing(path: str) -> Callable[[], Awaitable[Response]]:
     async def nothing() -> Response:
         return success(_NOTHING[path])
 
-    nothing.__doc__ = f"What Prometheus has at {path.removeprefix('/')}, of which there is nothing here."
+    nothing.__doc__ = f"Always empty: Quarterdeck has nothing of what Prometheus has at {path.removeprefix('/')}."
     nothing.__name__ = "no" + path.replace("/", "_")
     return nothing
 

@@ -39,20 +39,20 @@ def tag_router(queries: MetricsService, series: SeriesService) -> APIRouter:
     router = APIRouter(prefix=f"{PREFIX}/metrics", tags=["metrics"], default_response_class=Response)
 
     async def metadata(request: Request) -> Response:
-        """The metrics that have samples, with type, help and unit where an import told them."""
+        """The metrics that have samples, with type, help and unit if an import gave them."""
         members = await read_members(request)
         asked = await in_moments(members, lambda: parse_tag_request(members, now_ms()))
         return MetadataResponse(queries, series, asked, request)
 
     async def tags(request: Request) -> Response:
-        """The names of tags, of all series or of those that a selector takes."""
+        """The names of tags, of all series or of those that match a selector."""
         members = await read_members(request)
         asked = await in_moments(members, lambda: parse_tag_request(members, now_ms()))
         wanted = series_request(request, asked.series)
         return SeriesResponse(queries, lambda held: series.label_names(wanted, held), asked.series.limit, request)
 
     async def tagvalues(request: Request) -> Response:
-        """The values of a tag, of all series or of those that a selector takes."""
+        """The values of a tag, of all series or of those that match a selector."""
         members = await read_members(request)
         asked = await in_moments(members, lambda: parse_tag_request(members, now_ms(), needs_tag=True))
         wanted = series_request(request, asked.series)

@@ -35,7 +35,7 @@ def text_router(queries: MetricsService) -> APIRouter:
     subquery_step_ms = queries.options.default_subquery_step_ms
 
     async def validate(request: Request) -> Response:
-        """Whether a text is a query; if so its leaves, if not where it is wrong."""
+        """Whether a text is a query: if so its leaves, if not where it is wrong."""
         members = await read_members(request)
         text = next((members[name] for name in _NAMES if name in members), None)
         if not isinstance(text, str):
@@ -43,12 +43,12 @@ def text_router(queries: MetricsService) -> APIRouter:
         return success(await queries.in_thread(lambda: validated(text, subquery_step_ms)))
 
     async def format_query(request: Request) -> Response:
-        """The query in the one way of writing it; a long one on several lines."""
+        """The query, formatted; a long one on several lines."""
         text = first(await read_form(request), "query")
         return success(await queries.in_thread(lambda: pretty(checked(text))))
 
     async def parse_query(request: Request) -> Response:
-        """The tree of a query, as Prometheus tells it."""
+        """The tree of a query, in Prometheus' form."""
         text = first(await read_form(request), "query")
         return told(await queries.in_thread(lambda: json_bytes(tree_document(checked(text)))))
 

@@ -140,10 +140,10 @@ def recruiter_router(service: RecruiterService, route: RecruiterRoute) -> APIRou
     async def register(_: AskingTenant) -> Response:
         """Offer a worker, and wait until somebody recruits it.
 
-        The request is held open: as long as it is, the worker is in the pool. The answer is `reserved`, and from then
-        on the worker belongs to whoever recruited it; or `reregister` when the time is over or the recruiter shuts
-        down, and then it should register again at once. An address that registers again replaces its own earlier
-        registration.
+        The request is held open, and the worker is in the pool for exactly that long. If the answer is `reserved`, the
+        worker belongs from then on to whoever recruited it. If the answer is `reregister`, because the time is over or
+        the recruiter shuts down, the worker should register again at once. If an address registers again, that replaces
+        its earlier registration.
         """
         return _Through(route)
 
@@ -158,13 +158,13 @@ def recruiter_router(service: RecruiterService, route: RecruiterRoute) -> APIRou
 
         A tenant gets its own workers; one that has none gets those of the default tenant.
 
-        Each of them stays reserved until it is told `POST /worker/release`, or hears nothing for too long.
+        Each worker stays reserved until it gets `POST /worker/release`, or hears nothing for too long.
         """
         return _Through(route)
 
     @router.get("/stats", response_model=wire.Stats)
     async def stats(tenant: LookingTenant) -> Response:
-        """How many workers are free, were asked for and were given, also by node."""
+        """How many workers are free, were asked for and were given, in total and by node."""
         return _json_response(wire.stats_document(service.figures(tenant)))
 
     @router.get("/listfree", response_model=wire.FreeWorkers)

@@ -62,20 +62,20 @@ class RegisterBody(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    addr: _Address = Field(description="`host:port` under which roots reach the worker. It is one worker's.")
-    node_name: _Node | None = Field(None, description="The machine it is on.")
+    addr: _Address = Field(description="`host:port` by which roots reach the worker. No other worker may have it.")
+    node_name: _Node | None = Field(None, description="The machine of the worker.")
     node: _Node | None = Field(None, description="The same as `node_name`; one of the two is needed.")
     timeout: int = Field(
-        30_000, gt=0, le=3_600_000, description="Milliseconds, at the most, until it is told to register again."
+        30_000, gt=0, le=3_600_000, description="After how many milliseconds at most it is told to register again."
     )
     labels: Annotated[list[_Label], FailFast()] = Field(
         default_factory=list[_Label],
         max_length=_MOST_LABELS,
-        description="What it is for: it is given to recruits that name one of these, or none. Without any it is for "
-        "everybody.",
+        description="What the worker is for: it is given to requests that name one of these labels, and to requests "
+        "without a label. Without labels it is for everybody.",
     )
     label: _LabelOrNone = Field("", description="One more of `labels`.")
-    slots: int = Field(1, ge=1, le=_MOST_SLOTS, description="Requests it can work on at the same time.")
+    slots: int = Field(1, ge=1, le=_MOST_SLOTS, description="How many requests it can work on at the same time.")
 
 
 class RecruitBody(BaseModel):
@@ -83,11 +83,11 @@ class RecruitBody(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    number_requested: int | None = Field(None, ge=1, le=_MOST_WORKERS, description="How many, at the most.")
+    number_requested: int | None = Field(None, ge=1, le=_MOST_WORKERS, description="How many workers at most.")
     N: int | None = Field(
         None, ge=1, le=_MOST_WORKERS, description="The same as `number_requested`; one of the two is needed."
     )
-    label: _LabelOrNone = Field("", description="What they are for.")
+    label: _LabelOrNone = Field("", description="What the workers are for.")
 
 
 class RecruitedWorker(BaseModel):

@@ -61,34 +61,34 @@ class ScanBody(BoundedBody):
     sql: str = Field(
         min_length=1,
         max_length=MAX_SQL_CHARACTERS,
-        description="One SELECT over the view `files`. The answer is the one over all files; SQL that cannot be "
-        "divided is refused where the files are more than one work reads.",
+        description="One SELECT over the view `files`, which has all files. SQL that cannot be divided is refused "
+        "if there are more files than one work reads.",
     )
     sources: Annotated[list[Path], StopsAtFirst()] = Field(
         default_factory=list[str],
         max_length=_MAX_SOURCES,
         description="Parquet files, folders and globs, as the workers see them: paths or s3://.",
     )
-    ts_column: FieldName | None = Field(None, description="The column of the result that holds its time.")
+    ts_column: FieldName | None = Field(None, description="The column of the result with its time.")
     merge: Merging = Field(
         Merging.AUTO,
-        description="`none` gives the rows of each group of files as they are: the SQL runs over each by itself.",
+        description="`none` runs the SQL over each group of files by itself and gives all their rows.",
     )
     with_filename: bool = Field(
-        False, description="Whether `*` has a column `filename`; SQL that names it has it anyway."
+        False, description="Whether `*` includes the column `filename`. SQL can always name it."
     )
     max_rows: int | None = Field(
-        None, ge=1, description="A group with a larger result is an error, and so is a larger merged answer."
+        None, ge=1, description="If a group's result or the merged answer has more rows, that is an error."
     )
     files_per_work: int | None = Field(
-        None, ge=1, le=10_000, description="Files in one work; by default up to 32 files or 64 MiB."
+        None, ge=1, le=10_000, description="How many files are one work; by default up to 32 files or 64 MiB."
     )
     timeout_s: float | None = Field(
         None,
         gt=0,
         le=_MAX_TIMEOUT_S,
-        description="After so many seconds, including the wait in line, the query is canceled. The coordinator's "
-        "`scan.timeout_s` is the default, and the most there is.",
+        description="The query is canceled after this many seconds, including the wait in line. The default, and the "
+        "most, is the coordinator's `scan.timeout_s`.",
     )
     format: Annotated[str, Field(max_length=100)] | None = Field(
         None, description="`arrow`, `ndjson` or `csv`; without it the Accept header decides."
@@ -103,11 +103,11 @@ def scan_router(service: ScanService, roots: SourceRoots | None = None) -> APIRo
     async def scan(body: ScanBody, request: Request, tenant: AskingTenant) -> Response:
         """Run one SELECT over many Parquet files, on many workers.
 
-        The files are divided into groups, and the SQL with them: what it aggregates, sorts, limits or makes distinct
-        becomes one answer, as DuckDB alone would give it over all files. Rows that need no merging come back in the
-        order of the files. `key=value` folders of their paths, and `filename`, are columns.
+        Workers share the files. The answer is the one that DuckDB alone would give over all files, also if the SQL
+        aggregates, sorts, limits or makes rows distinct. Rows that need no merging come in the order of the files.
+        `key=value` folders in their paths are columns, and so is `filename`.
 
-        An answer that ends before its proper end was broken off: `/v1/queries/{query_id}` says why.
+        If an answer ends before its proper end, it was broken off: `/v1/queries/{query_id}` says why.
         """
         wanted = ScanRequest(
             body.sql, tuple(body.sources), body.ts_column, body.with_filename, body.max_rows, body.merge

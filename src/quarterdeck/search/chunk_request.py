@@ -35,24 +35,28 @@ class ChunkBody(BoundedBody):
         description="Paths or URLs. A part of plain NDJSON is `PATH#bytes=START-END`: the lines that begin in it.",
     )
     data_path: Path = Field("", description="Where relative `chunk_paths` begin.")
-    order: Order = Field(Order.TIME, description="Of records that no stage has ordered.")
-    time_field: FieldName | None = Field(None, description="The field that holds a record's time.")
-    start_us: int | None = Field(None, description="Records of this moment and later: microseconds since 1970 in UTC.")
-    end_us: int | None = Field(None, description="Records before this moment.")
+    order: Order = Field(Order.TIME, description="The order of records, unless a stage sorts.")
+    time_field: FieldName | None = Field(None, description="The field with a record's time.")
+    start_us: int | None = Field(None, description="Records from this time on: microseconds since 1970 in UTC.")
+    end_us: int | None = Field(None, description="Records before this time.")
     now_us: int | None = Field(None, description="What `now` means.")
     sizes: Annotated[list[Annotated[int, Field(ge=0)]], StopsAtFirst()] | None = Field(
         None,
         max_length=_MOST_PIECES,
-        description="Of whole files when they were listed, one for each of `chunk_paths`.",
+        description="Sizes of the whole files when they were listed, one for each of `chunk_paths`.",
     )
     versions: Annotated[list[Path], StopsAtFirst()] | None = Field(
-        None, max_length=_MOST_PIECES, description="As sizes: one that has another version now is not searched."
+        None,
+        max_length=_MOST_PIECES,
+        description="Versions, like sizes. A file that has another version now is not searched.",
     )
     kinds: Annotated[list[FileKind], StopsAtFirst()] | None = Field(
-        None, max_length=_MOST_PIECES, description="As sizes; without it names and first bytes tell."
+        None, max_length=_MOST_PIECES, description="Kinds, like sizes. Without them names and first bytes decide."
     )
     ask_about: Annotated[list[FieldName], StopsAtFirst()] = Field(
-        default_factory=list[str], max_length=1000, description="Fields to tell of whether any record has them."
+        default_factory=list[str],
+        max_length=1000,
+        description="Fields for which to report whether any record has them.",
     )
 
 

@@ -84,9 +84,8 @@ def worker_router(service: Callable[[], ChunkService], roots: SourceRoots | None
     ) -> Response:
         """Search some files, or parts of them.
 
-        The worker must have been recruited, by the same tenant: `POST /recruiter/recruit` gives its address and a
-        reservation. Rows come as they are found: as frames, for a root that will put many chunks together, or as
-        lines of JSON.
+        The same tenant must have recruited the worker: `POST /recruiter/recruit` gives its address and a reservation.
+        Rows come as they are found: as frames, for a root that will combine many chunks, or as lines of JSON.
         """
         chunks = service()
         body = await request.body()
@@ -99,8 +98,9 @@ def worker_router(service: Callable[[], ChunkService], roots: SourceRoots | None
 
     @router.post("/release", status_code=204)
     async def release(tenant: AskingTenant, reservation: Annotated[str, reservation_header] = "") -> None:
-        """End the reservation: the worker may be recruited again. A search that still runs is stopped. Without a name
-        it is whichever reservation this tenant has; one that is over already, or another tenant's, changes nothing."""
+        """End the reservation: the worker may be recruited again. A search that is still running is stopped. Without
+        a name this ends whichever reservation this tenant has. The name of a reservation that is over, or of another
+        tenant, changes nothing."""
         service().agent.release(reservation, tenant)
 
     _ = (chunksearch, release)

@@ -18,12 +18,12 @@ from quarterdeck.web.page import FRONT_SCRIPT, escape, page, page_headers
 from quarterdeck.web.reference import reference_router
 
 _LINKS: Final = (
-    ("docs", "every path, what it takes and gives"),
+    ("docs", "every path with its parameters and answers"),
     ("openapi.json", "the same for programs"),
     ("metrics", "figures for Prometheus"),
-    ("health", "whether it runs"),
-    ("ready", "whether it should be asked, and what is missing"),
-    ("monitor/scaling", "how much there is to do, for an autoscaler"),
+    ("health", "whether it is running"),
+    ("ready", "whether it can answer, and what is missing"),
+    ("monitor/scaling", "figures for an autoscaler"),
 )
 _PLAIN_HOST: Final = re.compile(r"[A-Za-z0-9._-]{1,253}(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]{2,45}\](:[0-9]{1,5})?")
 _HEADERS: Final = page_headers(FRONT_SCRIPT)

@@ -76,17 +76,17 @@ def queries_router(log: QueryLog) -> APIRouter:
     @router.get("/queries", response_class=Response, responses=_answers([_EXAMPLE]))
     async def queries(
         tenant: LookingTenant,
-        limit: Annotated[int, Query(ge=1, le=_MOST_TOLD, description="The most queries that are told.")] = _TOLD,
+        limit: Annotated[int, Query(ge=1, le=_MOST_TOLD, description="How many queries to list at most.")] = _TOLD,
     ) -> Response:
-        """Queries of every kind: those that run, those that wait, and the last that ended.
+        """Queries of every kind: those that are running, those that wait, and the last that ended.
 
-        Texts are cut after 1,000 characters, values of secrets and control characters in them are replaced.
+        Texts are cut after 1,000 characters. Values of secrets and control characters in them are replaced.
         """
         return JSONResponse(log.documents(limit, tenant), headers=_NO_STORE)
 
     @router.get("/queries/{query_id}", response_class=Response, responses=_answers(_EXAMPLE))
     async def query(query_id: str, tenant: LookingTenant) -> Response:
-        """What became of one query. Of a search, `/v1/searches/{query_id}` tells more."""
+        """What became of one query. For a search, `/v1/searches/{query_id}` tells more."""
         found = log.find(QueryId(query_id))
         if found is None or tenant not in (None, found.tenant):
             raise QuarterdeckError(

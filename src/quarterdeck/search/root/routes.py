@@ -65,22 +65,20 @@ class SearchBody(BoundedBody):
         max_length=_MAX_SOURCES,
         description="Files of NDJSON, also compressed, and of Parquet; folders and globs of them; paths or s3://.",
     )
-    data_path: Path = Field("", description="A folder: the source, or what relative sources are below.")
-    max_workers: int = Field(
-        DEFAULT_WORKERS, ge=1, le=WORKERS_MAX, description="Workers that are recruited for it, at the most."
-    )
-    order: Order = Field(Order.TIME, description="Of records that no stage has ordered.")
+    data_path: Path = Field("", description="A folder: the source, or where relative sources begin.")
+    max_workers: int = Field(DEFAULT_WORKERS, ge=1, le=WORKERS_MAX, description="How many workers to recruit at most.")
+    order: Order = Field(Order.TIME, description="The order of records, unless a stage sorts.")
     time_field: FieldName | None = Field(
-        None, min_length=1, description="The field that holds a record's time; else it is found in a sample."
+        None, min_length=1, description="The field with a record's time; without it, a sample decides."
     )
     start: Moment | int | float | None = Field(
-        None, description="Records not before: RFC 3339 (UTC without a zone), seconds since 1970, or `now-1h`."
+        None, description="Records from this time on: RFC 3339 (UTC without a zone), seconds since 1970, or `now-1h`."
     )
-    end: Moment | int | float | None = Field(None, description="Records before it.")
+    end: Moment | int | float | None = Field(None, description="Records before this time.")
     timeout_s: float | None = Field(
-        None, gt=0, le=_MAX_TIMEOUT_S, description="After so many seconds the search is canceled."
+        None, gt=0, le=_MAX_TIMEOUT_S, description="The search is canceled after this many seconds."
     )
-    label: str = Field("", max_length=128, description="Of the workers that are recruited.")
+    label: str = Field("", max_length=128, description="What the workers to recruit are for.")
     format: Form | None = Field(None, description="Without it the Accept header decides.")
 
     def wanted(self) -> SearchRequest:
@@ -107,8 +105,8 @@ def search_router(
     async def search(body: SearchBody, request: Request, tenant: AskingTenant) -> Response:
         """Search NDJSON and Parquet files, with workers that are recruited for it.
 
-        The files are divided into chunks, and each worker searches one after the other. Without a worker this process
-        searches alone. Every chunk counts exactly once, however many workers are lost on the way.
+        The files are divided into chunks, and each worker searches one chunk after the other. Without workers this
+        process searches alone. Every chunk counts exactly once, however many workers are lost on the way.
         """
         accepts_events = sse.CONTENT_TYPE in request.headers.get("accept", "")
         form = body.format or (Form.EVENTS if accepts_events else Form.NDJSON)
@@ -119,7 +117,7 @@ def search_router(
         return SearchResponse(service, wanted, form, heartbeat_s, border, tenant)
 
     async def searches(tenant: LookingTenant) -> list[dict[str, object]]:
-        """Searches that run, and the last that ended."""
+        """Searches that are running, and the last that ended."""
         return service.history.documents(tenant)
 
     async def one_search(query_id: str, tenant: LookingTenant) -> dict[str, object]:
