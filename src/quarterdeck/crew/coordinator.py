@@ -22,6 +22,7 @@ from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.core.workcoord.messages import AssignWork, Register, WorkerMessage
 from quarterdeck.core.workcoord.model import ENDED, Artifact, AttemptId, Ended, WorkError, WorkKey, WorkSpec
 from quarterdeck.crew.driver import Observer, Stepper, Trouble, cancel_all, company, ignore_trouble
+from quarterdeck.crew.guests import SessionGuest
 from quarterdeck.crew.ports import Clock, Fetcher, FetchFailedError, Ids, ResultT
 from quarterdeck.telemetry.traces import span
 
@@ -118,6 +119,7 @@ class CoordinatorDriver(Generic[ResultT]):
         on_trouble: Trouble = ignore_trouble,
     ) -> None:
         self.machine = machine
+        self._guests: list[SessionGuest[Register]] = []
         self._on_trouble = on_trouble
         self._ids = ids
         self._fetcher = fetcher
@@ -164,6 +166,14 @@ class CoordinatorDriver(Generic[ResultT]):
             self.apply(ev.QueryOpened(query_id, wait_limit_s))
         return handle
 
+    def invite(self, guest: SessionGuest[Register]) -> None:
+        """Who talks on the sessions beside the machine, from the next one on."""
+        self._guests.append(guest)
+
+    def say(self, session_id: SessionId, message: Message) -> None:
+        """For guests."""
+        self._sessions.send(session_id, message)
+
     def discard(self, result: ResultT) -> None:
         """A result that was delivered and is not wanted."""
         self._fetcher.discard(result)
@@ -209,12 +219,16 @@ class CoordinatorDriver(Generic[ResultT]):
         with self._sessions.held_open(session_id, conversation):
             try:
                 self.apply(ev.SessionOpened(session_id, register))
+                for guest in self._guests:
+                    guest.opened(session_id, register)
                 reason = await conversation.talk(lambda messages: self._take(session_id, messages))
             finally:
                 if conversation.broke_protocol:
                     self.machine.counters["protocol_errors"] += 1
                     self._on_trouble(conversation.link.peer, f"it broke the protocol: {reason}")
                 self.apply(ev.SessionLost(session_id, reason))
+                for guest in self._guests:
+                    guest.closed(session_id)
         return True
 
     async def _hear_registration(self, conversation: Conversation) -> Register:
@@ -226,9 +240,10 @@ class CoordinatorDriver(Generic[ResultT]):
 
     def _take(self, session_id: SessionId, messages: Iterable[Message]) -> None:
         for message in messages:
-            if not isinstance(message, WorkerMessage):
+            if isinstance(message, WorkerMessage):
+                self.apply(ev.MessageReceived(session_id, message))
+            elif not any(guest.take(session_id, message) for guest in self._guests):
                 raise ProtocolError(f"a worker sent {type(message).__name__}")
-            self.apply(ev.MessageReceived(session_id, message))
 
     # Effects
 

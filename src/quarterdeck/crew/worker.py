@@ -18,6 +18,7 @@ from quarterdeck.core.workcoord.worker import WorkerMachine
 from quarterdeck.core.workcoord.worker import effects as ef
 from quarterdeck.core.workcoord.worker import events as ev
 from quarterdeck.crew.driver import Observer, Stepper, Trouble, cancel_all, company, ignore_trouble
+from quarterdeck.crew.guests import SessionGuest
 from quarterdeck.crew.ports import Clock, ExecutionFailedError, Executor
 
 _WELCOME_S = 5.0
@@ -40,6 +41,7 @@ class WorkerDriver:
         self._on_trouble = on_trouble
         self._executor = executor
         self._stepper: Stepper[ev.Event, ef.Effect] = Stepper(machine, clock, self._execute, ev.TimePassed(), observer)
+        self._guests: list[SessionGuest[Registered]] = []
         self._sessions = Sessions()
         self._uncleared: dict[str, dict[SessionId, asyncio.Event]] = {}
         """The sessions with each peer for which something may still run; set when nothing does."""
@@ -73,6 +75,14 @@ class WorkerDriver:
         """Tells the machine; after the end of `run` there is nobody to tell."""
         if not self._over:
             self._stepper.apply(event)
+
+    def invite(self, guest: SessionGuest[Registered]) -> None:
+        """Who talks on the sessions beside the machine, from the next one on."""
+        self._guests.append(guest)
+
+    def say(self, session_id: SessionId, message: Message) -> None:
+        """For guests."""
+        self._sessions.send(session_id, message)
 
     # Sessions
 
@@ -119,12 +129,16 @@ class WorkerDriver:
         with self._sessions.held_open(session_id, conversation):
             try:
                 self.apply(ev.SessionOpened(registered))
+                for guest in self._guests:
+                    guest.opened(session_id, registered)
                 reason = await conversation.talk(lambda messages: self._take(session_id, messages))
                 if not conversation.finishing:
                     self._on_trouble(peer, f"the session has ended: {reason}")
             finally:
                 self.machine.counters["protocol_errors"] += conversation.broke_protocol
                 self.apply(ev.SessionLost(session_id))
+                for guest in self._guests:
+                    guest.closed(session_id)
         return True
 
     async def _hear_welcome(self, conversation: Conversation) -> Registered:
@@ -143,9 +157,10 @@ class WorkerDriver:
 
     def _take(self, session_id: SessionId, messages: Iterable[Message]) -> None:
         for message in messages:
-            if not isinstance(message, CoordinatorMessage):
+            if isinstance(message, CoordinatorMessage):
+                self.apply(ev.MessageReceived(session_id, message))
+            elif not any(guest.take(session_id, message) for guest in self._guests):
                 raise ProtocolError(f"a coordinator sent {type(message).__name__}")
-            self.apply(ev.MessageReceived(session_id, message))
 
     # Effects
 

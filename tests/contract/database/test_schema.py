@@ -17,6 +17,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, Inspector, event, insert, inspect, select, text
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.crew.declared.tables import DECLARED_SCHEMA
 from quarterdeck.metrics.tables import METRICS_SCHEMA
 from quarterdeck.stores.database import schema as module
 from quarterdeck.stores.database import sql
@@ -28,7 +29,7 @@ from tests.contract.database.places import Place
 from tests.contract.database.toys import EARLIER_FRUIT, FRUIT, TOOLS, fruits, tools
 
 BOTH: Final = (FRUIT, TOOLS)
-ALL: Final = (*BOTH, METRICS_SCHEMA, FENCES_SCHEMA, LEADERSHIP_SCHEMA)
+ALL: Final = (*BOTH, METRICS_SCHEMA, FENCES_SCHEMA, LEADERSHIP_SCHEMA, DECLARED_SCHEMA)
 """A schema that comes in is added here: its migrations are compared with its tables."""
 
 UPGRADE = """
