@@ -6,7 +6,7 @@ import random
 import pytest
 
 from quarterdeck.core.errors import ErrorCode
-from quarterdeck.crew.admission import Admission, LineFullError, QueuedTooLongError
+from quarterdeck.crew.admission import Admission, ClosedError, LineFullError, QueuedTooLongError
 from tests.crew.played import LoopClock, now_s, played, settle
 
 
@@ -180,7 +180,7 @@ def test_a_cancel_in_the_moment_in_which_the_turn_comes_neither_loses_nor_makes_
 
 @played
 async def test_errors_name_what_waits_and_the_setting_for_it() -> None:
-    admission = Admission(1, LoopClock(), what="scan", setting="scans_at_once", waiting_at_most=1)
+    admission = Admission(1, LoopClock(), what="scan", setting="scans_at_once", waiting_for_each=1)
     async with admission.admitted(1.0):
         waits = asyncio.create_task(admission.admitted(2.0).__aenter__())
         await settle()
@@ -232,3 +232,23 @@ def test_whatever_happens_in_whichever_order_all_places_are_there_in_the_end(see
         await line.check_whole()
 
     test()
+
+
+@played
+async def test_a_closed_line_lets_nobody_in_and_those_who_wait_keep_their_place() -> None:
+    line = Line(1)
+    first = line.ask("first")
+    await settle()
+    second = line.ask("second")
+    await settle()
+    line.admission.close()
+    late = line.ask("late")
+    await settle()
+    with pytest.raises(ClosedError, match="shutting down") as refused:
+        await late
+    assert refused.value.code is ErrorCode.UNAVAILABLE
+    assert refused.value.retryable
+    line.end("first")
+    line.end("second")
+    await asyncio.gather(first, second)
+    assert line.begun == ["first", "second"]

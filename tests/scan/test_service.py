@@ -158,7 +158,8 @@ def test_a_service_that_is_closed_begins_nothing_and_goes_on_with_what_was_plann
         plan = await desk.service.plan(ScanRequest("select 1", (str(lake),)), tenant="default")
         desk.service.close()
         with pytest.raises(QuarterdeckError, match="shutting down") as caught:
-            await desk.service.plan(ScanRequest("select 1", (str(lake),)), tenant="default")
+            async with desk.service.admission.admitted(1.0):
+                pass
         assert caught.value.code is ErrorCode.UNAVAILABLE
         assert caught.value.retryable
         async with desk.service.harvest(plan):

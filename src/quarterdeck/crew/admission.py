@@ -1,4 +1,6 @@
-"""How many queries or scans run at once: the others wait in the order in which they came, and not for ever."""
+"""How many of a kind run at once. The others wait in the order in which they came, not for ever and not without number;
+when the process is on its way out, nobody new is let in.
+"""
 
 import asyncio
 from collections import OrderedDict
@@ -24,6 +26,19 @@ class QueuedTooLongError(QuarterdeckError):
         self.args = (what, waited_s, at_once, setting)
 
 
+class ClosedError(QuarterdeckError):
+    """The process is on its way out."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            ErrorCode.UNAVAILABLE,
+            f"the {what} was not begun",
+            "this process is shutting down",
+            "ask another one, or this one when it is back",
+        )
+        self.args = (what,)
+
+
 class LineFullError(QuarterdeckError):
     """So many wait already that one more would only wait in vain."""
 
@@ -47,17 +62,23 @@ class Admission:
         *,
         what: str,
         setting: str,
-        waiting_at_most: int | None = None,
+        waiting_for_each: int = 50,
     ) -> None:
-        """`what` waits here, and how many may run is told with `setting`: for whoever reads the errors."""
+        """`what` waits here, and how many may run is told with `setting`: for whoever reads the errors. For each place
+        so many may wait: the last of more would wait for minutes, each connected."""
         self._at_once: Final = at_once
         self._clock: Final = clock
         self._what: Final = what
         self._setting: Final = setting
-        self._waiting_at_most: Final = waiting_at_most
+        self._waiting_at_most: Final = waiting_for_each * at_once
         self._waiting: Final[OrderedDict[asyncio.Future[None], float]] = OrderedDict()
         """Since when each waits, the first in line first."""
+        self._closed = False
         self.running = 0
+
+    def close(self) -> None:
+        """Lets nobody in who is not in line by now."""
+        self._closed = True
 
     @property
     def is_full(self) -> bool:
@@ -76,8 +97,10 @@ class Admission:
 
     @asynccontextmanager
     async def admitted(self, wait_limit_s: float) -> AsyncGenerator[float]:
-        """Runs the block when there is a place; yields how long that took. Raises `QueuedTooLongError`, and
-        `LineFullError`."""
+        """Runs the block when there is a place; yields how long that took. Raises `QueuedTooLongError`,
+        `LineFullError` and `ClosedError`."""
+        if self._closed:
+            raise ClosedError(self._what)
         began_s = self._clock.now()
         await self._take(wait_limit_s)
         try:
@@ -89,7 +112,7 @@ class Admission:
         if self.running < self._at_once:  # then nobody waits: a place that gets free goes to who does
             self.running += 1
             return
-        if self._waiting_at_most is not None and self.depth >= self._waiting_at_most:
+        if self.depth >= self._waiting_at_most:
             raise LineFullError(self._what, self.depth, self._at_once, self._setting)
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting[turn] = began_s = self._clock.now()

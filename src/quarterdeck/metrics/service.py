@@ -21,7 +21,6 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final, TypeVar
 
-from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.ids import LeafId, WorkId
 from quarterdeck.core.workcoord.model import WorkKey, WorkSpec
 from quarterdeck.crew.admission import Admission
@@ -131,7 +130,6 @@ class MetricsService:
         self._evaluating: Final = asyncio.Semaphore(options.threads)
         self._rendering: Final = asyncio.Semaphore(options.threads)
         """The turns of what is not light."""
-        self._closed = False
         self.warmed: Final = asyncio.Event()
         """Whoever has seen to it that compiled code is loaded sets this; until then queries wait."""
         self.open_answers: Final = OpenAnswers()
@@ -151,8 +149,9 @@ class MetricsService:
         return max(self.admission.oldest_s, self.light_admission.oldest_s)
 
     def close(self) -> None:
-        """No new queries: the process is on its way out."""
-        self._closed = True
+        """No new queries: the process is on its way out. Those in line keep their place."""
+        self.admission.close()
+        self.light_admission.close()
 
     def end(self) -> None:
         """Ends the threads, when no query runs any more."""
@@ -183,13 +182,6 @@ class MetricsService:
     async def opened(self, request: QueryRequest, asked: AskedQuery | None = None) -> AsyncGenerator[RunningQuery]:
         """Runs all works of a query; it can be evaluated within the block. Leaving it cancels what is left. `asked` is
         what people see of it."""
-        if self._closed:
-            raise QuarterdeckError(
-                ErrorCode.UNAVAILABLE,
-                "the query was not begun",
-                "this coordinator is shutting down",
-                "ask another one, or this one when it is back",
-            )
         began_s = self._clock.now()
         async with AsyncExitStack() as stack:
             weighed = await self._weighed(request) if self.admission.is_full else None

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.core.errors import QuarterdeckError
 from quarterdeck.core.ids import LeafId, QueryId, WorkId
 from quarterdeck.core.workcoord.model import WorkKey, WorkSpec
 from quarterdeck.crew.admission import Admission
@@ -30,8 +30,6 @@ from quarterdeck.stores.objects import ObjectRef, ObjectStores
 from quarterdeck.stores.source_roots import Border, SourceRoots
 
 _LEAF: Final = LeafId("scan")
-_WAITING_FOR_EACH: Final = 50
-"""Scans that may wait in line for each that may run. The last of more would wait for minutes, each connected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +88,7 @@ class ScanService:
         """`at_once` scans run at a time, the others wait in line; none takes longer than `timeout_s`, waiting among
         it. `log` remembers the queries of the process."""
         self.log: Final = log or QueryLog(clock)
-        self.admission: Final = Admission(
-            at_once, clock, what="scan", setting="scan.scans_at_once", waiting_at_most=_WAITING_FOR_EACH * at_once
-        )
+        self.admission: Final = Admission(at_once, clock, what="scan", setting="scan.scans_at_once")
         self.merging: Final = merging
         self._divider = Divider(planner)
         self._timeout_s = timeout_s
@@ -101,12 +97,11 @@ class ScanService:
         self._ids = ids
         self._window = window
         self._wait_limit_s = wait_limit_s
-        self._closed = False
         self.open_answers: Final = OpenAnswers()
 
     def close(self) -> None:
-        """No new scans: the process is on its way out. What is being planned goes on."""
-        self._closed = True
+        """No new scans: the process is on its way out. Those in line keep their place."""
+        self.admission.close()
 
     def allowed_s(self, wanted_s: float | None) -> float:
         """How long a scan may take whose client wants to wait so long, or does not say."""
@@ -137,7 +132,6 @@ class ScanService:
     ) -> ScanPlan:
         """Finds the files, and divides them and the SQL. A source that finds nothing is an error that names it, and so
         is SQL that does not divide over many files."""
-        self._insist_open()
         found: dict[str, ObjectRef] = {}
         for source in request.sources:
             for file in parquet_files(source, await self._objects.find(source, border)):
@@ -158,12 +152,3 @@ class ScanService:
             size_of=lambda fetched: fetched.metadata.size_bytes,
             wait_limit_s=self._wait_limit_s,
         )
-
-    def _insist_open(self) -> None:
-        if self._closed:
-            raise QuarterdeckError(
-                ErrorCode.UNAVAILABLE,
-                "the scan was not begun",
-                "this coordinator is shutting down",
-                "ask another one, or this one when it is back",
-            )
