@@ -1,1 +1,1 @@
-"""Searching: one SELECT over Parquet files wherever they are, run by a worker, its rows fetched as an artifact."""
+"""Scans: one SELECT over Parquet files wherever they are. Workers run it, and its rows are fetched as artifacts."""

@@ -1,8 +1,8 @@
-"""How a scan is divided: what each work is asked, and what is made of the works' rows.
+"""How a scan is divided: what each work is asked, and how the answer is made from the works' rows.
 
-The SQL is planned in an engine's process, and only where there is more than one work: a single one runs it as it was
-written. SQL that needs all files together runs in one work as long as they are few; which files those are depends on
-nothing but their number and size.
+The SQL is planned in an engine's process, and only if there are several works: a single one runs the SQL as it was
+written. SQL that needs all files together runs in one work as long as there are few files. How many are too many
+depends only on their number and size.
 """
 
 from collections import OrderedDict

@@ -1,4 +1,4 @@
-"""Rows as bytes for whoever asked: Arrow's stream, lines of JSON, or CSV. One schema for the whole answer."""
+"""Rows as bytes for a client: Arrow's stream, lines of JSON, or CSV. There is one schema for the whole answer."""
 
 from collections.abc import Generator, Iterator
 from enum import StrEnum

@@ -1,12 +1,12 @@
-"""Rows as lines of JSON, one object a line, with the columns in their order. DuckDB renders them: there is no loop over
-rows here.
+"""Rows as lines of JSON, one object per line, with the columns in their order. DuckDB renders them: there is no loop
+over rows here.
 
-JSON has no NaN and no infinity. As numbers they would break every reader, and null is something else: so they are the
-strings "NaN", "Infinity" and "-Infinity", wherever in a value they stand. The columns that have them are rebuilt with
-texts in their place: SQL that did it would grow with how deep they stand, and DuckDB takes twice as long for each list
-within a list.
+JSON has no NaN and no infinity. As numbers they would break every reader, and null means something else. So they are
+the strings "NaN", "Infinity" and "-Infinity", wherever in a value they are. The columns that have them are rebuilt with
+texts in their place. SQL could do that too, but it would grow with the depth of the values, and DuckDB takes twice as
+long for each list within a list.
 
-Times are text, those with a zone in UTC; bytes are text, with what is not plain ASCII as \\xNN.
+Times are text, those with a zone in UTC. Bytes are text, and what is not plain ASCII is written as \\xNN.
 """
 
 from collections.abc import Iterator, Sequence

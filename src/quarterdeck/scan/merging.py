@@ -1,8 +1,8 @@
 """The answer of a scan whose works give parts of it: the parts are collected, and merged in an engine's process.
 
-Parts lie in the spool, or in a folder of the merge when they are small; all of them together have no more bytes than a
-query may hold there. A few merges run at a time, the others wait within the time of their scans. However a merge ends,
-its parts and its folder are gone.
+Parts are in the spool or, if they are small, in a folder of the merge. All of them together have no more bytes than a
+query may hold there. A few merges run at a time; the others wait within the time of their scans. However a merge ends,
+its parts and its folder are removed.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
-"""What is asked for, and what one worker gets of it.
+"""What a scan asks for, and what one worker gets of it.
 
-A task travels as JSON with a version in it: a worker that does not know the version says so, and guesses nothing.
+A task travels as JSON with a version in it. A worker that does not know the version says so, and guesses nothing.
 """
 
 from collections.abc import Sequence

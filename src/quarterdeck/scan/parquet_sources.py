@@ -1,4 +1,4 @@
-"""Which files a source of a scan means: a folder means the Parquet files in it and below, whatever else is there."""
+"""Which files a source of a scan means. A folder means the Parquet files in it and below, and nothing else in it."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -1,10 +1,10 @@
-"""The columns that the paths of files have: `date=2026-11-01/part.parquet` gives all rows of the file a date.
+"""The columns that come from the paths of files: `date=2026-11-01/part.parquet` gives all rows of the file a date.
 
-They are DuckDB's rules: the names stand before `=` in folders, all files have the same ones, and a column has the
-first of DATE, TIMESTAMP and BIGINT that all its values are written in, else VARCHAR. That is decided over all files of
-a scan, not over those of one work, and before values are unquoted as in URLs: `10%3A00` is text. `NULL` is no value
-among numbers and dates, and a word in text. Where DuckDB takes odd spellings for numbers and dates (`epoch`, `-0`,
-blanks), the column has text here.
+The rules are DuckDB's. Names stand before `=` in folders, and all files have the same names. A column has the first of
+DATE, TIMESTAMP and BIGINT in which all its values are written, otherwise VARCHAR. That is decided over all files of a
+scan, not over those of one work, and before values are unquoted as in URLs: `10%3A00` is text. `NULL` is a missing
+value among numbers and dates, and a word in text. DuckDB takes some odd spellings for numbers and dates (`epoch`, `-0`,
+blanks); then the column has text here.
 """
 
 import re

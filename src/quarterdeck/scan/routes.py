@@ -1,7 +1,8 @@
-"""`POST /v1/scan`: rows streamed as they come, in the order of the files; gone when the client is.
+"""`POST /v1/scan`: rows are streamed as they come, in the order of the files. If the client disconnects, the scan is
+canceled.
 
-The status is sent with the first rows, so that whatever fails before them is a proper error. What fails later cuts the
-connection: half an answer cannot be taken for a whole one. `GET /v1/queries/{query_id}` says why.
+The status is sent with the first rows, so an earlier failure is a proper error. A later failure cuts the connection, so
+that nobody takes half an answer for a whole one. `GET /v1/queries/{query_id}` says why.
 """
 
 from collections.abc import AsyncGenerator, Callable, Iterator

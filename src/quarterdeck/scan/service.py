@@ -1,7 +1,7 @@
 """Scans on the coordinator: sources become files, files become works, and results come back in the order of the files.
 
-The answer is the one that DuckDB alone would give over all files: their rows, or what is merged of the works' rows; see
-`division`. Whoever asks for that gets the rows of each work as they are.
+The answer is the one that DuckDB alone would give over all files: the works' rows, or what is merged from them; see
+`division`. A client can also ask for the rows of each work as they are.
 """
 
 from collections.abc import Iterator

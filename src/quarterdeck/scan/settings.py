@@ -1,4 +1,4 @@
-"""The settings of scans in a coordinator. In a worker they have the engine that everything with SQL has."""
+"""The settings of scans in a coordinator. In a worker, scans use the settings of the engine, as all SQL does."""
 
 from collections.abc import Mapping
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""What a package measures beside the processes themselves, as the reference tells it."""
+"""What a package measures besides the processes themselves, for the page about metrics."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

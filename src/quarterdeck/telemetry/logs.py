@@ -1,13 +1,13 @@
-"""Logs: one record a line on stderr, as JSON for machines or as text for people, ours and those of libraries alike.
+"""Logs: one record per line on stderr, as JSON for machines or as text for people, including the records of libraries.
 
 A process calls `configure` once. Modules have `_log = get_logger(__name__)` and say what happened in a few words that
-are always the same, with everything that varies in fields: `_log.info("work assigned", query_id=…, work_id=…)`. What
-is about a query carries `query_id`, what is about a work `work_id` too; `bound` gives them to everything that is logged
-inside, by libraries as well.
+are always the same, with everything that varies in fields: `_log.info("work assigned", query_id=…, work_id=…)`. Records
+about a query have `query_id`, and records about a work also `work_id`. `bound` adds them to everything that is logged
+inside, also by libraries.
 
-Rules: a call never raises. What cannot be shown is shown by its `repr`; what cannot be written is counted. Values under
-the names of secrets are masked. Before `configure`, as in tests, records go to the standard library as text, with the
-fields in `record.fields`, and structlog is not loaded.
+Rules: a call never raises. A value that cannot be shown is shown by its `repr`; a record that cannot be written is
+counted. Values under the names of secrets are masked. Before `configure`, as in tests, records go to the standard
+library as text, with the fields in `record.fields`, and structlog is not loaded.
 """
 
 import logging

@@ -1,7 +1,7 @@
-"""What of a value may be shown in a log, and how when the value itself objects.
+"""Which part of a value a log may show, and how it is shown if the value itself objects.
 
-Secrets go by names: what is logged under the name of one is replaced, however deep it lies. Of a text that a person
-wrote, such as a query, `masked_text` finds the names within; it is for whoever shows such a text to call it.
+Secrets are recognized by name: a value that is logged under the name of a secret is replaced, however deep it is.
+`masked_text` finds such names in a text that a person wrote, such as a query. Whoever shows such a text has to call it.
 """
 
 import re

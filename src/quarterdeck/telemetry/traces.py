@@ -1,9 +1,9 @@
-"""Traces: spans of queries and works when somebody wants them; otherwise nothing, at next to no cost.
+"""Traces: spans of queries and works, if somebody wants them; otherwise nothing, at next to no cost.
 
-OpenTelemetry is optional (the extra `tracing`) and configured by its own environment variables. It is loaded when these
-ask for an exporter, and not before. Tracing never keeps a process from starting: what is wrong with it is logged.
+OpenTelemetry is optional (the extra `tracing`), and its own environment variables configure it. It is loaded only if
+these ask for an exporter. Tracing never keeps a process from starting: its errors are logged.
 
-The provider is private: the global one can be set only once in a process, and may be somebody else's.
+The provider is private: the global one can be set only once in a process, and may belong to somebody else.
 """
 
 import os

@@ -1,1 +1,1 @@
-"""The commands that scan files. Each lives in a module of its own, which is loaded only when it is called."""
+"""The commands that scan files. Each is in a module of its own, which is loaded only when it is called."""

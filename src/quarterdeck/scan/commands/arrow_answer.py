@@ -1,7 +1,7 @@
-"""Arrow's stream as it comes over HTTP: batches out, and certainty that they were all.
+"""Arrow's stream over HTTP: it gives batches, and makes sure that they are all there.
 
-Neither HTTP nor pyarrow says so by itself: pyarrow takes an end without Arrow's end marker for an end like any other.
-So the last bytes are looked at here.
+Neither HTTP nor pyarrow does that: if Arrow's end marker is missing, pyarrow takes it for a normal end. So the last
+bytes are checked here.
 """
 
 import http.client

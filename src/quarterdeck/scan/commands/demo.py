@@ -1,6 +1,6 @@
 """`quarterdeck demo`: real processes, a real kill -9 in the middle of a query, and an answer that is still right.
 
-Everything is in a temporary folder and on free ports, and gone at the end.
+Everything is in a temporary folder and on free ports, and is gone at the end.
 """
 
 import os

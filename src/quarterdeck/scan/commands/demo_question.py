@@ -1,5 +1,5 @@
-"""What the demo asks, and of which data: requests to some shops, in Parquet files that are the same wherever and
-whenever they are made."""
+"""What the demo asks, and of which data: requests to some shops, in Parquet files that are always and everywhere the
+same."""
 
 from collections.abc import Callable
 from pathlib import Path

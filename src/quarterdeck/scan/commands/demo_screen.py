@@ -1,4 +1,4 @@
-"""What the demo shows: live on a terminal, as plain lines elsewhere. Both tell the same story."""
+"""What the demo shows: a live display on a terminal, plain lines elsewhere. Both show the same story."""
 
 import time
 from collections.abc import Callable, Generator, Sequence

@@ -1,5 +1,5 @@
-"""What the demo saw, and what the coordinator wrote about it: when a worker was killed, when that was noticed, and when
-its works were with others."""
+"""What the demo saw, and what the coordinator logged about it: when a worker was killed, when that was noticed, and
+when other workers had its works."""
 
 import json
 from collections.abc import Iterator

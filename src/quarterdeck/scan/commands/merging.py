@@ -1,5 +1,4 @@
-"""One more SELECT over the rows that came back, in this process: what groups of files gave each for itself becomes one
-answer."""
+"""One more SELECT over the rows that came back, in this process: it makes one answer of what each group of files gave."""
 
 from typing import Any, Final
 

@@ -1,7 +1,7 @@
 """Where the rows of an answer go: a table on the screen, text on stdout, a Parquet file, or one more SELECT.
 
-A sink takes batches of one schema, in order. `finish` comes when the answer is whole, and only then: what would look
-like a whole answer appears there, not before. `close` comes always.
+A sink takes batches of one schema, in order. `finish` is called only when the answer is complete: anything that looks
+like a whole answer appears there, not before. `close` is always called.
 """
 
 import os

@@ -1,7 +1,7 @@
-"""`quarterdeck scan`: SQL over Parquet files on the crew, and its rows on the screen, in a pipe or in a file.
+"""`quarterdeck scan`: SQL over Parquet files on the crew, with its rows on the screen, in a pipe or in a file.
 
-An answer is whole or an error: rows that were printed before something failed are followed by a line on stderr and an
-exit code that is not 0.
+An answer is whole or an error. If something fails after rows were printed, a line on stderr follows, and the exit code
+is not 0.
 """
 
 import sys

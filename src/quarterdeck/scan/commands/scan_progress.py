@@ -1,4 +1,4 @@
-"""How far a query has come, on stderr, while somebody waits for its rows."""
+"""The progress of a query, on stderr, while somebody waits for its rows."""
 
 import threading
 from typing import Final, Self

@@ -1,6 +1,6 @@
-"""One scan over HTTP: asked for, its rows as they come, and an error when they were not all.
+"""One scan over HTTP: the request, its rows as they come, and an error if rows are missing.
 
-pyarrow is loaded after the request has been sent, while the coordinator is at work.
+pyarrow is loaded after the request was sent, while the coordinator works.
 """
 
 import time

@@ -1,8 +1,8 @@
-"""Metrics: a class for each kind of process that has everything which the process itself measures. What a capability
-measures is declared in its package, on the same registry.
+"""Metrics: one class for each kind of process, with everything that the process itself measures. A capability declares
+its metrics in its own package, on the same registry.
 
-Something that happens is told when it happens, to a counter or a histogram (`metrics.scheduling.accepted.inc(...)`).
-Something that is, a depth, an age, a size, is read at the scrape from the figures that the process returns
+Events are counted when they happen, by a counter or a histogram (`metrics.scheduling.accepted.inc(...)`). A level, such
+as a depth, an age or a size, is read at the scrape from the figures that the process returns
 (`metrics.read_figures_from(...)`). Ids of queries and works are exemplars, never labels.
 """
 

@@ -1,4 +1,4 @@
-"""Doing the work: what a worker spends its time on."""
+"""Running work: what a worker spends its time on."""
 
 from collections.abc import Iterable
 

@@ -1,7 +1,7 @@
-"""Exemplars: which query and which work an observation was of.
+"""Exemplars: the query and the work of an observation.
 
-Ids are never labels: each would be a time series of its own, for ever. An exemplar is one example beside a bucket, and
-leads from a slow bucket to the logs and spans of the query that was slow.
+Ids are never labels: each would be a time series of its own, for ever. An exemplar is one example beside a bucket. It
+leads from a slow bucket to the logs and spans of the slow query.
 """
 
 from typing import TypeAlias

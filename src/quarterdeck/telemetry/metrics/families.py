@@ -1,11 +1,10 @@
-"""What a metric is called, of what type it is, what it means, and for whom: declared once, exposed and documented from
-here.
+"""A metric's name, type, meaning and audience. They are declared once; exposition and documentation come from here.
 
 Rules: names begin with the process (`quarterdeck_coordinator_`, `quarterdeck_worker_`), or with a service that several
-kinds of process have (`quarterdeck_recruiter_`, `quarterdeck_search_`), end with the base unit where there is one
-(`_seconds`, `_bytes`), and with `_total` for what only rises. Every combination of label values is there from the
-start, at zero: a rate is then right from the first event on. The exception is a label whose values come and go: only
-what is read at the scrape may have one (`figures.py`).
+kinds of process have (`quarterdeck_recruiter_`, `quarterdeck_search_`). They end with the base unit if there is one
+(`_seconds`, `_bytes`), and with `_total` if they only rise. Every combination of label values exists from the start, at
+zero, so a rate is right from the first event on. The exception is a label whose values come and go: only metrics that
+are read at the scrape may have one (`figures.py`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence

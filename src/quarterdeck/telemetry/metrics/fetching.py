@@ -1,4 +1,4 @@
-"""Getting results: from a worker's word that one is ready until it is here and verified."""
+"""Getting results: from a worker's message that one is ready until it is here and verified."""
 
 from quarterdeck.core.workcoord.coordinator.effects import Outcome
 from quarterdeck.telemetry.metrics.buckets import STEP_S, TRANSFER_S

@@ -1,7 +1,7 @@
-"""Levels and running totals that the process knows anyway, read when somebody scrapes.
+"""Levels and totals that the process knows anyway. They are read at the scrape.
 
-The process gives one function that returns its figures, all of them, as of now; the figures of a scrape belong
-together. A function that fails costs the scrape these figures and nothing else; it is counted and logged.
+The process gives one function that returns all its figures as of now, so the figures of a scrape belong together. If
+the function fails, the scrape lacks these figures and nothing else; the failure is counted and logged.
 """
 
 import heapq

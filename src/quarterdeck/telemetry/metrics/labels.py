@@ -1,6 +1,6 @@
 """The closed sets from which label values come, so that the number of time series is known before the first event.
 
-Where core has a set (`Outcome`, `ErrorCode`, `RejectReason`, …) it is used; these are for where it has none.
+If core has a set (`Outcome`, `ErrorCode`, `RejectReason`, …), that one is used. These are the others.
 """
 
 from collections.abc import Mapping

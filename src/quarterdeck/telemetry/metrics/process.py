@@ -1,6 +1,6 @@
-"""What every process tells of itself: its version, its lost log records, and what it takes of the machine.
+"""What every process reports about itself: its version, its lost log records, and what it uses of the machine.
 
-The names of the latter (`process_…`, `python_…`) are prometheus-client's, known to every dashboard.
+The names of the last (`process_…`, `python_…`) are prometheus-client's, known to every dashboard.
 """
 
 import platform

@@ -1,4 +1,4 @@
-"""What the people who ask get: how soon, and how often an error instead."""
+"""What users get: how soon, and how often an error instead."""
 
 from quarterdeck.core.errors import ErrorCode
 from quarterdeck.core.workcoord.coordinator.effects import Outcome

@@ -1,4 +1,4 @@
-"""Giving work out: what happens to a work between its query and a worker's word that it has it."""
+"""Giving work out: what happens to a work between its query and a worker's message that it has it."""
 
 from quarterdeck.core.workcoord.messages import RejectReason
 from quarterdeck.telemetry.metrics.buckets import STEP_S

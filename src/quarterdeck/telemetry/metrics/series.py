@@ -1,11 +1,11 @@
 """Counters and histograms that cost a fraction of a microsecond on the hot path.
 
 prometheus-client takes 2 to 4 µs for an observation with labels and exemplar: a lock for each number, a regular
-expression for each label of an exemplar. Here an observation is a few list operations, and what is costly waits for
-the scrape. The price is a rule: **a series is changed on one thread only**, that of the event loop. Any thread may
-read it.
+expression for each label of an exemplar. Here an observation is a few list operations, and the expensive part waits for
+the scrape. The price is a rule: **a series is changed on one thread only**, that of the event loop. Any thread may read
+it.
 
-There is no gauge to be set. A level that is set by hand drifts away from the truth; levels are read at the scrape
+There is no gauge that code sets. A level that is set by hand drifts away from the truth; levels are read at the scrape
 (`figures.py`).
 """
 

@@ -1,4 +1,4 @@
-"""How often and for how long the event loop of a process stood still: the same of every kind of process."""
+"""How often and how long the event loop of a process was blocked. It is the same for every kind of process."""
 
 from collections.abc import Callable, Mapping
 from typing import TypeVar
