@@ -1,12 +1,14 @@
-"""What this process shows to whom it calls: the crew's token, and only where nobody else can read or receive it.
+"""What this process shows to the processes it calls: the crew's token, and only where nobody else can read or receive
+it.
 
 The rules, in this order:
 
-1. On loopback a token that somebody gave this process is shown. Without one, each process of this user is shown the
-   token that it announced, which is found as tools find it. An address that was announced by a process that is gone is
-   a stranger's, and is not called; once we have called such a process, also when its announcement is gone with it.
-2. Over TLS a token that was given goes to whoever has a certificate of the crew's authority.
-3. Anywhere else it would travel in clear: the call is refused, unless `insecure` allows it.
+1. On loopback, a token that somebody gave this process is shown. Without one, each process of this user is shown the
+   token that it announced, which is found as tools find it. If the process that announced an address is gone, the
+   address belongs to a stranger and is not called. After we have called such a process, that stays so even if its
+   announcement is gone too.
+2. Over TLS, a given token goes to whoever has a certificate of the crew's authority.
+3. Anywhere else it would travel without encryption: the call is refused, unless `insecure` allows it.
 """
 
 from typing import Final

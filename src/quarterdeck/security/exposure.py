@@ -1,6 +1,6 @@
-"""Whether a process may listen on an address. Off loopback it takes TLS files and a token, or somebody who allows it.
+"""Whether a process may listen on an address. Off loopback that needs TLS files and a token, or an explicit permission.
 
-It decides from what it is told and opens nothing itself.
+It decides from its arguments and opens nothing itself.
 """
 
 from enum import StrEnum

@@ -1,12 +1,12 @@
-"""Which processes of this user listen on loopback, and where the token of each is kept: how tools find it by a port.
+"""Which processes of this user listen on loopback, and where the token of each is kept: so tools find it by a port.
 
-Each process writes one small file for each of its ports into a folder that only this user can read, and that every
-process of the user finds whatever its environment is. The token itself is not in it: it stays in the process's data
-folder. While it lives, a process writes its files again and again. A file whose process is gone tells for a while that
-nobody of ours has the port any more: what listens there now is a stranger, and gets no token. After that those who
-called the process have noticed that it is gone, the file is forgotten, and the port is anybody's.
+For each of its ports, a process writes one small file into a folder that only this user can read. Every process of the
+user finds the folder, whatever its environment. The file does not have the token itself: that stays in the process's
+data folder. While a process lives, it writes its files again and again. If a process is gone, its file tells for a
+while that nobody of ours has the port any more: what listens there now is a stranger, and gets no token. After that
+time those who called the process have noticed that it is gone, the file is forgotten, and the port is anybody's.
 
-Where the folder cannot be made, or belongs to somebody else, nothing is found, and people name the token themselves.
+If the folder cannot be made, or belongs to somebody else, nothing is found, and people name the token themselves.
 """
 
 import json

@@ -1,6 +1,6 @@
 """A TLS handshake with oneself, in memory: what would fail with the first peer fails at the start instead.
 
-It uses the library that will do the real handshakes, so that it cannot judge a certificate differently.
+It uses the library of the real handshakes, so it judges a certificate in the same way.
 """
 
 import ssl

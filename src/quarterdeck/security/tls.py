@@ -1,10 +1,10 @@
 """The three files that make a process part of a crew over TLS: its certificate, the key, and the authority.
 
-Everybody in a crew has a certificate of one authority and shows it to whom it dials; the authority is what all of them
-trust, instead of the system's store. Files are read and tried out once, at the start: a process that could not talk to
-anybody does not start.
+Everybody in a crew has a certificate of one authority and shows it to the processes it dials. All of them trust this
+authority instead of the system's store. The files are read and tried out once, at the start: a process that could not
+talk to anybody does not start.
 
-It must not know gRPC: that gets the files as bytes.
+It must not know gRPC, which gets the files as bytes.
 """
 
 import ssl

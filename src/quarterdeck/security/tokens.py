@@ -1,6 +1,6 @@
-"""The token that a crew and those who ask it share. It is read once, compared in constant time, and never shown.
+"""The token that a crew and its clients share. It is read once, compared in constant time, and never shown.
 
-What it is compared with comes from outside: nothing about a wrong one is told, not even how long the right one is.
+The text it is compared with comes from outside: an error says nothing about the right token, not even its length.
 """
 
 import hmac

@@ -1,7 +1,7 @@
-"""Files of the Parquet cache: what their names say, and whether they are what their names say.
+"""Files of the Parquet cache: what their names say, and whether the files agree with that.
 
-A name carries all that is needed to verify the file: which object it is a copy of (a hash of URL and version), its
-size, and the checksum of its bytes.
+A name has everything that verifying the file needs: the object it is a copy of (a hash of URL and version), its size,
+and the checksum of its bytes.
 """
 
 import hashlib

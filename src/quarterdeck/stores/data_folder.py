@@ -1,6 +1,6 @@
-"""A process's own folder: locked while it runs, and remembering who it is across restarts.
+"""A process's own folder: locked while the process runs. It remembers the process's identity across restarts.
 
-The lock is the kernel's (flock): it ends with the process, however that ends, so nothing stale is ever in the way.
+The lock is the kernel's (flock): it ends with the process, however that ends, so there are no stale locks.
 """
 
 import fcntl

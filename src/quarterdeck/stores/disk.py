@@ -1,16 +1,18 @@
-"""One budget for all that a process keeps on its disk: artifacts and cached files.
+"""One budget for everything that a process keeps on its disk: artifacts and cached files.
 
 It owns the accounting and the files' deletion. Rules:
 
-- Files and reservations together never exceed the limit; what cannot be made room for is refused with `DiskFullError`.
-- Beyond the high watermark room is made down to the low one, in the order of `Standing`: cached files, acknowledged
-  artifacts, expired artifacts, wanted ones; the longest unused first; never one that grows or is pinned.
-- The cache may use at most the limit less the artifact floor. It yields first, and for it no wanted artifact is given
-  up.
-- The file system's own free space is looked at whenever space is reserved, and what is to stay free stays free.
-- A file counts until it is deleted. Files are deleted outside the lock, so that nobody waits for a disk under it.
+- Files and reservations together never exceed the limit. If room cannot be made for something, it is refused with
+  `DiskFullError`.
+- Above the high watermark, room is made down to the low one, in the order of `Standing`: cached files, acknowledged
+  artifacts, expired artifacts, wanted ones. Within a standing the longest unused goes first. A file that grows or is
+  pinned never goes.
+- The cache may use at most the limit less the artifact floor. It yields first, and no wanted artifact is given up for
+  it.
+- Whenever space is reserved, the file system's own free space is checked, and what has to stay free stays free.
+- A file counts until it is deleted. Files are deleted outside the lock, so that nobody who holds it waits for a disk.
 
-All of it may be called from any thread. It must not know what a key means.
+Any thread may call all of it. It must not know what a key means.
 """
 
 import os

@@ -1,5 +1,5 @@
-"""There is no room: refused by the budget, or by the disk itself. Either way it is one error, and another worker, or
-this one a little later, may have room."""
+"""There is no room, because the budget refuses or the disk is full. Both are one error: another worker, or this one a
+little later, may have room."""
 
 import errno
 import re

@@ -1,4 +1,5 @@
-"""A file that is on the disk when it has been written: whole, under its name, whatever happens to the machine then."""
+"""Writes a file that survives: once it is written, it is whole and under its name on the disk, even if the machine
+loses power."""
 
 import errno
 import os

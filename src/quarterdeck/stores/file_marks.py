@@ -1,6 +1,5 @@
-"""Whether two processes mean the same file or folder when they name the same path: they may be on different machines,
-or in different containers of one.
-"""
+"""Whether two processes mean the same file or folder by the same path. They may be on different machines, or in
+different containers of one."""
 
 import hashlib
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """Which keys a pattern means: `*` and `?` within one segment, `**` for any number of segments.
 
-As in a shell, a wildcard does not find a name that begins with a dot: that is how writers hide what is not finished.
-Matching takes no longer than pattern times path, whatever the pattern.
+As in a shell, a wildcard does not find a name that begins with a dot: writers hide unfinished files that way. Matching
+takes no longer than pattern times path, whatever the pattern.
 """
 
 import re

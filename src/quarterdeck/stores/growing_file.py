@@ -1,9 +1,9 @@
 """A file that is being written within a budget.
 
 Rules: it grows only into space that the budget has reserved for it, and asks for more in steps. It ends exactly once:
-kept, when it moves to its final path, or abandoned, when it is deleted and its space given back. Whatever write fails
-has abandoned it already. One thread at a time uses it. Nothing is flushed to the device: who needs a file to survive a
-crash checks it afterwards.
+kept, when it moves to its final path, or abandoned, when it is deleted and its space given back. A write that fails has
+already abandoned it. One thread at a time uses it. Nothing is flushed to the device: a file that has to survive a crash
+is checked afterwards.
 """
 
 import os

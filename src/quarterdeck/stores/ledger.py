@@ -1,4 +1,4 @@
-"""What is used, what is on its way out, and what has to go for more to fit.
+"""What is used, what is about to go, and what has to go so that more fits.
 
 Pure: it counts bytes and picks entries, and knows no file, lock, clock or file system. `disk.py` has the lock.
 """

@@ -1,4 +1,4 @@
-"""How much disk there is, and who uses it. Values only: `disk.py` does the counting."""
+"""How much disk there is, and who uses it. Only values: `disk.py` does the counting."""
 
 from dataclasses import dataclass
 from enum import StrEnum

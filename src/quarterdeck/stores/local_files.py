@@ -1,8 +1,8 @@
-"""Objects on the local file system: found in folders and read. Everything here blocks.
+"""Objects on the local file system: finding them in folders and reading them. Everything here blocks.
 
-A folder is walked through links, as a person would. What is no file (a FIFO, a socket, a device), a link that leads
-nowhere and a link back to a folder above are passed over. A folder that may not be read is an error, and so is a name
-that is no UTF-8: to leave it out would be another answer.
+A walk through a folder follows links. It skips a FIFO, a socket or a device, a link that leads nowhere, and a link back
+to a folder above. A folder that may not be read is an error, and so is a name that is not UTF-8: leaving it out would
+change the answer.
 """
 
 import errno

@@ -1,7 +1,7 @@
 """Where an object is: on the local file system or in an S3 bucket, and under which key.
 
 Local objects are named by their absolute path, others by their URL. A `..` is refused everywhere: a name means one
-object, and never one outside of what it begins with.
+object, and never one outside the place that it begins with.
 """
 
 import os

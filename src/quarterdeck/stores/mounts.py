@@ -1,7 +1,7 @@
-"""Which mounted file system a path is on, told by its name alone.
+"""Which mounted file system a path is on, from its name alone.
 
-Nothing is asked of the file system itself: one that hangs would answer as late as whatever is to be kept from it. So a
-symbolic link that leads to another file system counts as where the link is.
+It asks nothing of the file system itself: a file system that hangs would hang the question too. So a symbolic link to
+another file system counts as where the link is.
 """
 
 import re

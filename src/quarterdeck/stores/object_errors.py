@@ -1,4 +1,4 @@
-"""What goes wrong with an object, told with its URL: not there, changed, not reachable, not allowed, no room."""
+"""Errors about an object, with its URL: not there, changed, not reachable, not allowed, no room."""
 
 import errno
 import re

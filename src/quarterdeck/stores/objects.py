@@ -1,8 +1,8 @@
-"""Objects in stores: found by a pattern, read as a stream, the same on the local file system and on S3.
+"""Objects in stores: found by a pattern, read as a stream, the same way on the local file system and on S3.
 
-An object is named by a reference, which says how large it was and which version of it; reading it later gives those
-bytes or an error, never others. Every call has a deadline: what hangs is told with its name. It must not know what is
-in an object, nor keep one.
+An object is named by a reference, which says its size and its version. Reading it later gives those bytes or an error,
+never other bytes. Every call has a deadline: a call that hangs is reported with the object's name. It must not know
+what is in an object, and keeps none.
 """
 
 import asyncio

@@ -1,10 +1,10 @@
 """Copies of Parquet objects on the local disk, within the disk budget.
 
-Rules: an object is downloaded once, however many ask for it at the same time, and for as long as one of them still
-does. What is open is pinned. A file that was there before this process is verified when it is first asked for, and
-downloaded again if it is not sound. A file on this machine's disk is used where it is, unless told otherwise.
+Rules: an object is downloaded once, however many ask for it at the same time, and as long as at least one of them still
+waits. Open files are pinned. A file from before this process is verified when it is first asked for, and downloaded
+again if it is damaged. A file on this machine's disk is used where it is, unless the settings say otherwise.
 
-The cache knows no file by heart: the budget has the entries, their names say the rest. One event loop uses it.
+The cache has no list of files: the budget has the entries, and their names say the rest. One event loop uses it.
 """
 
 import asyncio

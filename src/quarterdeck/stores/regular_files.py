@@ -1,4 +1,4 @@
-"""Opening files that are files: a FIFO, a socket or a device would keep whoever opens it waiting, maybe for ever."""
+"""Opens only regular files: opening a FIFO, a socket or a device could wait for ever."""
 
 import errno
 import os

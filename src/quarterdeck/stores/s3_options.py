@@ -1,5 +1,6 @@
-"""How S3, or what speaks like it, is reached. What is absent comes from the environment (`AWS_ACCESS_KEY_ID`,
-`AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT_URL`, `AWS_ALLOW_HTTP`…), or from the machine's own identity."""
+"""How to reach S3, or a service that speaks its protocol. Options that are not set come from the environment
+(`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT_URL`, `AWS_ALLOW_HTTP`…), or from the
+machine's own identity."""
 
 import os
 from dataclasses import dataclass, field

@@ -1,8 +1,8 @@
 """What is on the disk, in the order in which it is given up.
 
-Pure: it knows no file, lock or clock. What is pinned is passed over; all else is a matter of standing, and within one
-standing the longest unused goes first. No operation is linear in the number of entries, but for one sort after entries
-were put in out of order.
+Pure: it knows no file, lock or clock. Pinned entries are skipped. Otherwise the standing decides, and within one
+standing the longest unused entry goes first. No operation is linear in the number of entries, except one sort after
+entries were added out of order.
 """
 
 from collections import OrderedDict

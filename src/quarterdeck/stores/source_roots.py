@@ -1,8 +1,8 @@
-"""Where sources may be: folders and buckets below which a caller may name files, if it is not the user who runs the
-process.
+"""Folders and buckets below which a caller may name files, unless the caller is the user who runs the process.
 
-A local path is judged where it really is: a link below a root that leads out of it does not help, be it named or found
-in a folder. To look where a path really is may hang as any look at a file system: it is done where that harms nobody.
+A local path is judged by where it really is: a link below a root that leads out of it does not help, whether it was
+named or found in a folder. Finding out where a path really is may hang, like any access to a file system, so it is done
+where that harms nobody.
 """
 
 import os

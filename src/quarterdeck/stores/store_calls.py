@@ -1,11 +1,11 @@
-"""Calls to file systems, which may hang: each has a deadline, and each file system threads of its own, of which there
-are so many and no more.
+"""Calls to file systems, which may hang: each call has a deadline, and each file system has a limited number of threads
+of its own.
 
-Rules: whoever calls gets an answer in time, if only an error that names the path. A thread cannot be stopped: one that
-hangs stays in its place until the file system answers, is told of (`hanging`), and does not keep the process from
-ending. While all the threads of a file system hang, calls to it are refused at once, and those to others go on.
+Rules: a caller gets an answer in time, if only an error that names the path. A thread cannot be stopped: one that hangs
+stays until the file system answers. It is reported (`hanging`), and does not keep the process from ending. If all
+threads of a file system hang, calls to it are refused at once, and calls to others go on.
 
-A call that is left by whoever made it goes on alone. So it must hold nothing that somebody else cleans up.
+If the caller leaves, its call goes on alone. So a call must hold nothing that somebody else cleans up.
 """
 
 import asyncio

@@ -1,4 +1,5 @@
-"""One more SELECT over the rows that came back, in this process: it makes one answer of what each group of files gave."""
+"""One more SELECT over the rows that came back, in this process: it makes one answer of what each group of files
+gave."""
 
 from typing import Any, Final
 

@@ -1,4 +1,4 @@
-"""What SQLite and Postgres do differently: how they are opened, how they fail, how the schema is locked.
+"""How SQLite and Postgres differ: how they are opened, how they fail, how the schema is locked.
 
 Everything else is the same for both, and is written once in `sql`.
 """

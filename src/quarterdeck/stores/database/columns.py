@@ -1,7 +1,7 @@
-"""What the tables of all owners are made of, so that they mean the same in SQLite and in Postgres.
+"""The columns that tables of all owners are made of, so that they mean the same in SQLite and in Postgres.
 
-Text compares by its bytes (collation C; SQLite does so by itself), so that it is ordered alike in both databases, and
-an index does not depend on the operating system's idea of a language. Times are milliseconds since 1970.
+Text compares by its bytes (collation C; SQLite does this by itself). So both databases order it alike, and an index
+does not depend on the operating system's idea of a language. Times are milliseconds since 1970.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""What a database says went wrong, as our errors: with its place, never with a password or with values."""
+"""Errors of a database as our errors: with the database's place, never with a password or with values."""
 
 from sqlalchemy.exc import DBAPIError
 

@@ -1,4 +1,4 @@
-"""A database whose transactions run in place, on the event loop: for the simulator, where there are no threads.
+"""A database whose transactions run in place, on the event loop: for the simulator, which has no threads.
 
 It is not for a real process: while a transaction runs, nothing else does.
 """

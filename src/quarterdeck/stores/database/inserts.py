@@ -1,4 +1,5 @@
-"""Inserts that say what to do when the row is there already: both databases can, SQLAlchemy has no one word for it."""
+"""Inserts that say what to do if the row exists already. Both databases can do this, but SQLAlchemy has no common form
+for it."""
 
 from typing import TYPE_CHECKING
 

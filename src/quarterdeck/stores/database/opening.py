@@ -1,6 +1,6 @@
-"""A database by its URL: a file is SQLite, `postgresql://` is Postgres, and nothing else is possible.
+"""Opens a database by its URL: a file is SQLite, `postgresql://` is Postgres, and nothing else is possible.
 
-What was written may hold a password, so no error repeats it.
+The URL may hold a password, so no error repeats it.
 """
 
 import random

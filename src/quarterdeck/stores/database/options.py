@@ -1,4 +1,4 @@
-"""How a database is used: how many connections, and how long for what."""
+"""How a database is used: how many connections, and how long each thing may take."""
 
 from dataclasses import dataclass
 from typing import Final

@@ -1,8 +1,8 @@
 """The database as the rest of Quarterdeck sees it: functions that are called with a connection, inside a transaction.
 
-A transaction function is plain and blocks: it executes SQLAlchemy Core statements and returns values of its own, not
-results that are still read from the connection. It neither commits nor rolls back. After an error of the database it is
-over: who wants to go on after one does the statement in a savepoint, `with connection.begin_nested()`.
+A transaction function is plain and blocks. It executes SQLAlchemy Core statements and returns values of its own, not
+results that are still read from the connection. It neither commits nor rolls back. After an error of the database the
+transaction is over. To go on after an error, run the statement in a savepoint: `with connection.begin_nested()`.
 """
 
 from collections.abc import Callable

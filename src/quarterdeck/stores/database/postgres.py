@@ -1,8 +1,9 @@
-"""A database on a Postgres server, by psycopg.
+"""A database on a Postgres server, through psycopg.
 
-Transactions that write are SERIALIZABLE, so that they mean what they mean in SQLite: as if one ran after the other.
-With less, two that each look before they write may both find nothing, and only in a cluster. What that costs is a retry
-when two touched the same rows. Transactions that read are REPEATABLE READ: one state, no waiting, and never a retry.
+Transactions that write are SERIALIZABLE, so that they mean the same as in SQLite: as if one ran after the other. With a
+lower level, two transactions that each look before they write could both find nothing, and only in a cluster. The price
+is a retry if two touched the same rows. Transactions that read are REPEATABLE READ: one state, no waiting, and never a
+retry.
 """
 
 from typing import Final

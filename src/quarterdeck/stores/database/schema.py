@@ -1,10 +1,11 @@
 """A schema: the tables of one owner, which version of them a database has, and how it gets the newest.
 
-Each owner has its own migrations and its own table with the version, so that any of them may come to a database later,
-or not at all, and none looks at what is another's. A version is the number of a migration; each has one before it.
+Each owner has its own migrations and its own table with the version. So any owner's schema may come to a database
+later, or not at all, and none looks at another's. A version is the number of a migration; each migration follows
+another one.
 
-Alembic, which does the work, is imported only when there is some: most starts find the newest versions there. It must
-not know SQLite from Postgres: who calls holds the lock.
+Alembic, which does the work, is imported only if there is some: most starts find the newest versions. This module must
+not tell SQLite from Postgres: the caller holds the lock.
 """
 
 import threading

@@ -1,6 +1,6 @@
-"""A database that blocks: for programs without an event loop, and what `threaded` and `inline` are made of.
+"""A database that blocks: for programs without an event loop, and the base of `threaded` and `inline`.
 
-It may be used from several threads. Those that write wait for each other here, before they would in the database.
+Several threads may use it. Those that write wait for each other here, before they would wait in the database.
 """
 
 import random

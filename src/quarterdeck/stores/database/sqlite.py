@@ -1,9 +1,9 @@
-"""A database in a file, by SQLite: one writer at a time, readers beside it, any number of processes on one machine.
+"""A database in a file, with SQLite: one writer at a time, readers beside it, any number of processes on one machine.
 
-The write-ahead log lets readers see the state before a write that is under way. `synchronous=FULL` waits for the disk
-at each commit: with NORMAL a commit that was reported may be gone after a power loss, and with it the only trace of
-files that were imported; the price is one fsync a transaction, in the writer's thread. A transaction that may write
-takes the lock at its beginning (`BEGIN IMMEDIATE`): taken later, it could fail half-way because another was faster.
+The write-ahead log lets readers see the state before a running write. `synchronous=FULL` waits for the disk at each
+commit. With NORMAL, a power loss could undo a commit that was reported, and with it the only trace of imported files.
+The price is one fsync for each transaction, in the writer's thread. A transaction that may write takes the lock at its
+beginning (`BEGIN IMMEDIATE`): taken later, the lock could make it fail half-way because another was faster.
 """
 
 import sqlite3

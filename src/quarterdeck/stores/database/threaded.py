@@ -1,7 +1,7 @@
-"""A database beside the event loop: one thread writes, a few read, and a slow disk stops neither the loop nor readers.
+"""A database beside the event loop: one thread writes, a few read, and a slow disk blocks neither the loop nor readers.
 
-A transaction that has begun in its thread goes on to its end, whoever still waits for it; one that has not begun is
-dropped when nobody waits for it any more.
+A transaction that has begun in its thread runs to its end, even if nobody waits for it any more. One that has not begun
+is then dropped.
 """
 
 import asyncio

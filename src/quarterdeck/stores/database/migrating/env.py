@@ -1,5 +1,5 @@
-"""What Alembic runs for each command: the migrations of one schema, on the connection and in the transaction of whoever
-calls."""
+"""What Alembic runs for each command: the migrations of one schema, on the caller's connection and in the caller's
+transaction."""
 
 from alembic import context
 
