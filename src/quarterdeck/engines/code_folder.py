@@ -1,11 +1,12 @@
-"""Folders with compiled code: whoever can write there runs code as us, so nothing is taken from where others can.
+"""Folders with compiled code. Whoever can write there can run code as us, so nothing is loaded from where others can
+write.
 
 The rule is that of OpenSSH for its key files. A folder and each one above it belong to root or to our own user, and
-neither group nor others can write them; one above may also be sticky, as the system's folder for temporary files is,
-because there nobody can replace what is ours. A link on the way belongs to root or us. A file follows the same rule.
+neither group nor others can write them. A folder above may also be sticky, like the system's temporary folder, because
+nobody can replace our files there. A link on the way belongs to root or us. A file follows the same rule.
 
-Each step is opened from the one before and looked at once it is open, and files are opened from their folder: between
-the look and the use nobody can put something else there.
+Each step is opened from the one before and checked once it is open, and files are opened from their folder. So nobody
+can put something else there between the check and the use.
 """
 
 import contextlib

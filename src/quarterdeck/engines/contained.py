@@ -1,8 +1,9 @@
-"""An engine in processes of its own: a crash, a stall or a runaway costs the query that caused it, and its process.
+"""An engine in processes of its own: a crash, a stall or a runaway costs only the query that caused it, and its
+process.
 
-Each process answers one question at a time and is kept for the next one, with what it has made for it; one that has
-died, did not stop within a second, or has kept much memory is replaced. What asks and what answers is the business of
-an engine: `contained_scan` has one. This process loads none.
+Each process answers one question at a time and is kept for the next one, with what it has made for it. A process that
+has died, did not stop within a second, or has kept much memory is replaced. The engine decides about questions and
+answers: `contained_scan` has one. This process loads no engine.
 """
 
 import threading

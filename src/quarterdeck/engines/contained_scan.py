@@ -1,6 +1,6 @@
 """SQL over local Parquet files, as in `duckdb_scan`, in processes of their own: see `contained`.
 
-A process that has just read the same files is asked first: it has a database for them.
+A process that has just read the same files comes first: it has a database for them.
 """
 
 from collections.abc import Generator, Sequence

@@ -1,4 +1,4 @@
-"""What DuckDB says went wrong, as our errors: its own words in one line, with files called what the user calls them.
+"""DuckDB's errors as ours: its own words in one line, with files under the names that the user gave.
 
 While rows are pulled, DuckDB's errors arrive through pyarrow and have lost their class; only the text still tells the
 kind. So the text alone decides, in one place.

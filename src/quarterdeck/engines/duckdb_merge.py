@@ -1,7 +1,7 @@
-"""One answer of the rows of parts: Parquet files that workers have written, read here one after the other.
+"""Makes one answer from the rows of parts: Parquet files that workers have written, read here one after the other.
 
-The answer has the names and the types that DuckDB gives the columns of the whole query, as the workers were told by it;
-an answer with others is an error. What does not fit into memory goes to a folder for temporary files.
+The answer has the names and the types that DuckDB gives the columns of the whole query; DuckDB told them to the
+workers. An answer with others is an error. What does not fit into memory goes to a folder for temporary files.
 """
 
 from collections.abc import Generator, Iterator, Sequence

@@ -1,7 +1,7 @@
-"""A SELECT and the columns that it meets: bound to them, and as a part of a larger one looked through before it runs.
+"""A SELECT with known columns: it is bound to them, and a part of a larger query is checked before it runs.
 
-Who has divided a SELECT knows no columns. Here they are known, and DuckDB itself says which columns the whole answer
-has, and what is wrong with the SQL.
+The code that divides a SELECT knows no columns. Here they are known, and DuckDB itself says which columns the whole
+answer has, and what is wrong with the SQL.
 """
 
 import copy

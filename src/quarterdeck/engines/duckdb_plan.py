@@ -1,4 +1,4 @@
-"""Plans a SELECT over `files`: `sql_split` between DuckDB's parser and the texts that others are asked."""
+"""Plans a SELECT over `files`: it connects `sql_split` with DuckDB's parser, and with the texts for the parts."""
 
 from typing import Final
 

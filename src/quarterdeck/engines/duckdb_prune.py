@@ -1,7 +1,7 @@
-"""Which files a SELECT can have no row of, as far as the values tell that their paths give to all their rows.
+"""Which files a SELECT can have no row of, judged by the values that their paths give to all their rows.
 
-Only conditions are looked at that must hold for every row, that name such columns and nothing else, and that give the
-same whenever they are asked. Where that cannot be known, or DuckDB cannot evaluate them, all files are kept.
+It looks only at conditions that must hold for every row, that name such columns and nothing else, and that always give
+the same result. If that cannot be known, or DuckDB cannot evaluate them, all files are kept.
 """
 
 from typing import Final

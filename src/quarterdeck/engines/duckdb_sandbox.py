@@ -1,10 +1,10 @@
 """DuckDB databases in memory, each of which can read certain files and nothing else.
 
-The fence is DuckDB's: a list of files, no other access to the outside, and a locked configuration. The list cannot be
-changed once it is in force, so a database belongs to its files. A new one costs 15 ms of processor time, most of it for
-entering some thousand functions into a catalog; a query that has to wait for that would notice. So one is always made
-ahead, and some that have been used are kept for the next query over the same files. Only one query uses a database at a
-time, and one whose query ended in a way that nobody expects of a query is thrown away.
+DuckDB provides the fence: a list of files, no other access to the outside, and a locked configuration. The list cannot
+change once it is in force, so a database belongs to its files. A new one costs 15 ms of processor time, mostly for
+adding some thousand functions to a catalog; a query that waits for that would notice. So one is always made ahead, and
+some used ones are kept for the next query over the same files. Only one query uses a database at a time. If a query
+ends in an unexpected way, its database is thrown away.
 """
 
 import glob

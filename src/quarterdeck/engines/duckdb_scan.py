@@ -1,7 +1,7 @@
-"""SQL over local Parquet files: they are the view `files`, columns united by name, and there is nothing else to read.
+"""SQL over local Parquet files: they are the view `files`, with columns united by name, and nothing else can be read.
 
-Rows are streamed: DuckDB computes a few megabytes ahead of whoever pulls, and waits. A query stops within milliseconds
-of a stop signal, unless a single function is busy with a single huge value: DuckDB asks between some thousand rows.
+Rows are streamed: DuckDB computes a few megabytes ahead of the reader, and waits. A query stops within milliseconds of
+a stop signal, unless a single function is busy with a single huge value: DuckDB checks only between some thousand rows.
 """
 
 from collections.abc import Generator, Iterator, Sequence

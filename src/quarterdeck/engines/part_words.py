@@ -1,7 +1,7 @@
-"""What a worker says of a part of an answer, besides its rows: in the metadata of their schema, and so of their file.
+"""What a worker says about a part of an answer besides its rows: in the metadata of their schema, and so of their file.
 
-Arrow and Parquet do not know all types that DuckDB has. With the names of these the merge makes of a column what it
-was, and sees whether all parts are of one kind.
+Arrow and Parquet do not know all types of DuckDB. With the names of these types, the merge gives a column its type
+back, and checks that all parts are of one kind.
 """
 
 import json

@@ -1,8 +1,8 @@
-"""How wide and how deep the rows of a result may be, and that its columns have names of their own.
+"""How wide and how deep the rows of a result may be. Its columns must have different names.
 
 A few words of SQL double the columns of a result (`SELECT *, *` of the same), or the fields of a struct, again and
-again, and a column of a result costs every process on its way: its place in an artifact, its place in each row that is
-told. Twice as many take three times as long: 8,000 take some seconds, 32,000 minutes, in which nothing can stop them.
+again. Each column costs every process on its way: its place in an artifact, and its place in each row of the answer.
+Twice as many take three times as long: 8,000 take some seconds, 32,000 minutes, in which nothing can stop them.
 """
 
 from collections import Counter

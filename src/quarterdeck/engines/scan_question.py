@@ -1,4 +1,4 @@
-"""What is asked of an engine that scans: the form in which it goes to the engine's process."""
+"""A question to an engine that scans, in the form in which it goes to the engine's process."""
 
 import json
 from dataclasses import asdict, dataclass

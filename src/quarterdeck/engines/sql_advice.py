@@ -1,4 +1,5 @@
-"""What somebody may write whose SQL is not divided: a SELECT of the rows that it needs, and the SQL over these rows."""
+"""What to write instead of SQL that cannot be divided: a SELECT of the rows that it needs, and the SQL over these
+rows."""
 
 import copy
 

@@ -1,8 +1,8 @@
-"""Which aggregates of parts make the aggregate of the whole, and how.
+"""Which aggregates can be made from aggregates of parts, and how.
 
-Most are merged by themselves or by a sum, which gives DuckDB's own types. Averages, deviations and their like travel as
-DuckDB's own states of them, which it combines and finishes as it does for its threads. What keeps the values
-themselves (median, list), depends on their order (first, string_agg) or is an estimate is not here.
+Most are merged by themselves or by a sum, which gives DuckDB's own types. Averages, deviations and the like travel as
+DuckDB's own states, which it combines and finishes as it does for its threads. Aggregates that keep the values
+themselves (median, list), depend on their order (first, string_agg) or are estimates are not here.
 """
 
 from enum import StrEnum

@@ -1,14 +1,14 @@
-"""How long, how deep and how tangled SQL may be, before a parser sees it.
+"""How long, how deep and how complicated SQL may be, before a parser sees it.
 
-DuckDB's parser takes time and memory that grow with the square of how deep brackets stand within each other: 2,000 of
-them, in 4 KB of text, take a second and 600 MB for each of the three times that it reads them. Its optimizer takes the
-cube of how many tables are joined (200 take 0.6 s, 500 take 9 s), and binding doubles with each lambda within a lambda.
-So a text is looked through here first, once and from left to right: what costs more than its length is counted. With
-these limits no text of those kinds costs DuckDB more than some 100 ms, and what people and their tools write stays far
-below all of them.
+DuckDB's parser needs time and memory that grow with the square of the depth of brackets: 2,000 of them, in 4 KB of
+text, take a second and 600 MB for each of the three times that it reads them. Its optimizer needs time that grows with
+the cube of the number of joined tables (200 take 0.6 s, 500 take 9 s), and binding doubles with each lambda within a
+lambda. So a text is scanned here first, once and from left to right, and everything that costs more than its length is
+counted. With these limits no text of those kinds costs DuckDB more than some 100 ms. What people and their tools write
+stays far below all of them.
 
-Quotes and comments are told apart as DuckDB does, as what is hidden in one of them counts for nothing. Where that
-cannot be known for sure, the text is refused. It knows no grammar: whether a text is SQL at all, DuckDB says.
+Quotes and comments are told apart as DuckDB does, because what is inside them does not count. If that is not certain,
+the text is refused. This module knows no grammar: DuckDB says whether a text is SQL at all.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Calls that are written as methods of a column: `s.upper()` is `upper(s)`.
 
 DuckDB's parser takes the column for the schema of the function, and only its binder sees that there is no such schema.
-A column that stands there is found by nobody who looks for columns.
+So code that looks for columns would not find such a column.
 """
 
 import copy

@@ -1,4 +1,4 @@
-"""How a query with aggregates or GROUP BY is divided: its parts are asked for groups, with aggregates of their rows."""
+"""How a query with aggregates or GROUP BY is divided: its parts give groups, with aggregates of their rows."""
 
 import copy
 from typing import Any, Final, cast

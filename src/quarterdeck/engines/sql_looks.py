@@ -1,4 +1,4 @@
-"""What stands in the tree of a SELECT: names, ordinals, and whether two expressions mean the same."""
+"""Reads the tree of a SELECT: names, ordinals, and whether two expressions mean the same."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Trees that are made here: columns, tables, and a SELECT of them."""
+"""Trees that we make ourselves: columns, tables, and a SELECT of them."""
 
 import copy
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What stands behind a query: DISTINCT, ORDER BY, LIMIT."""
+"""What comes after a query: DISTINCT, ORDER BY, LIMIT."""
 
 import copy
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
-"""Whether a query makes its rows of the rows of `files` one by one, so that it can be asked of some files at a time.
+"""Whether a query makes its rows from the rows of `files` one by one, so that it can be run over some files at a time.
 
-A relation is *constant* when it reads no files, *row by row* when each of its rows comes from one row of `files`, and
-anything else needs all files together: it aggregates, sorts, counts, or puts rows of `files` beside each other. What is
-not known here is of the last kind. Nothing is said about the outermost query: see `sql_split`.
+A relation is *constant* if it reads no files, and *row by row* if each of its rows comes from one row of `files`. Any
+other relation needs all files together: it aggregates, sorts, counts, or combines rows of `files`. An unknown relation
+is of the last kind. This module does not judge the outermost query: see `sql_split`.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,5 +1,5 @@
-"""How a query without groups, with DISTINCT or ORDER BY, is divided: its parts are asked for their rows, and what they
-are sorted by."""
+"""How a query without groups, but with DISTINCT or ORDER BY, is divided: its parts give their rows, and the values that
+these are sorted by."""
 
 import copy
 

@@ -1,10 +1,9 @@
-"""How one SELECT over `files` is divided: what each part is asked, and what makes one answer of what the parts say.
+"""How one SELECT over `files` is divided: what each part is asked, and how one answer is made from the parts.
 
-A part is asked for its groups with partial aggregates, its distinct rows or its first rows; its columns have names of
-ours. What makes one answer of them is the outermost query again, over these columns. A name that could mean a column of
-the files as well as a column of the result is taken for the latter here, and told (`Split.not_columns`): who knows the
-files looks whether that is so. What cannot be divided so that the answer is certainly DuckDB's own needs all files
-together.
+A part gives its groups with partial aggregates, its distinct rows or its first rows, in columns with names of ours. The
+outermost query, over these columns, then makes one answer of them. A name that could mean a column of the files or a
+column of the result is taken for the latter here and recorded (`Split.not_columns`); whoever knows the files checks
+that. If SQL cannot be divided so that the answer is certainly DuckDB's own, it needs all files together.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""What a * stands for, when `files` has a column that nobody should see who does not name it."""
+"""What a * stands for, if `files` has a column that only a query that names it may see."""
 
 from collections.abc import Iterator
 from typing import cast

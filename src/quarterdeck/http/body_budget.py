@@ -1,6 +1,6 @@
-"""`BodyBudget`: the memory that the bodies of all requests together may take until they are answered.
+"""`BodyBudget`: the memory that the bodies of all requests together may use until they are answered.
 
-What is small is not counted, so that whoever fills the budget does not keep ordinary questions out.
+Small bodies do not count, so that whoever fills the budget does not keep ordinary requests out.
 """
 
 from typing import Final

@@ -1,9 +1,9 @@
-"""Middleware that refuses request bodies that are too large, or of too many parts: a handler would gather them in
-memory and take them apart on the event loop before it looks.
+"""Middleware that refuses request bodies that are too large or have too many parts. A handler would gather such a body
+in memory, and parse it on the event loop, before it looks at it.
 
-Taking a text apart costs by its parts, not by its bytes, and nothing else gets on meanwhile: the parsers of JSON and of
-forms hold the interpreter's lock. Parts are what a mark begins that JSON or a form has between them; in a text that is
-quoted it counts too, so the limit is far above what a request of any meaning has.
+The cost of parsing a text depends on its parts, not on its bytes, and nothing else runs meanwhile: the parsers of JSON
+and of forms hold the interpreter's lock. A part begins with a mark that separates parts of JSON or a form. In quoted
+text such a mark counts too, so the limit is far above what any useful request has.
 """
 
 from typing import Final

@@ -1,7 +1,6 @@
-"""`BoundedBody`: what a request of JSON is validated with, so that a wrong one is refused before it is wrong
-everywhere.
+"""`BoundedBody`: the base of models that validate JSON requests. A wrong request is refused at its first mistakes.
 
-Without it each of a hundred thousand members that nobody knows is an error of its own.
+Without it, each of a hundred thousand unknown members would be an error of its own.
 """
 
 from typing import Annotated, Final, cast

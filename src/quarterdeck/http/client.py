@@ -1,8 +1,8 @@
-"""GET and POST over HTTP/1.1 on connections that are kept: small, because a coordinator does it for every work.
+"""GET and POST over HTTP/1.1 on connections that are kept. It is small, because a coordinator uses it for every work.
 
-The answer is read in pieces as the reader takes them; a reader that is slow holds the sender back, and costs memory for
-a few hundred kilobytes. Redirects are not followed, nothing is decoded, and no cookie is kept. A head that is too long
-and an address that is no plain one are refused.
+The answer is read in pieces as the reader takes them. A slow reader holds the sender back, and costs memory for a few
+hundred kilobytes. Redirects are not followed, nothing is decoded, and no cookie is kept. A head that is too long is
+refused, and so is an address that is not a plain one.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""Stopping work whose client has gone away.
+"""Stops work whose client has disconnected.
 
-A server tells a plain handler nothing of a client that closes its connection: the handler runs to its end for nobody.
-The one sign is `http.disconnect` from `receive()`, so somebody has to keep listening there.
+A server does not tell a plain handler that its client closed the connection: the handler would run to its end for
+nobody. The one sign is `http.disconnect` from `receive()`, so somebody has to keep listening there.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
-"""One HTTP connection: uvicorn's protocol over httptools, with the limits that it has not.
+"""One HTTP connection: uvicorn's protocol over httptools, with limits that it lacks.
 
-httptools takes a head of any size, and uvicorn waits for the rest of a request for ever, holds any number of requests
-that were sent ahead, and keeps what a client does not read: each lets a stranger use up memory or descriptors. It also
-keeps the `Date` header current without a task that ticks.
+httptools accepts a head of any size. uvicorn waits for the rest of a request for ever, holds any number of requests
+that were sent ahead, and keeps what a client does not read. Each of these lets a stranger use up memory or descriptors.
+This module also keeps the `Date` header current without a task that ticks.
 """
 
 import asyncio

@@ -1,12 +1,13 @@
-"""`ConnectionTable`: how many connections there are, in all and of each client, and which of them could go.
+"""`ConnectionTable`: how many connections there are, in total and for each client, and which of them could be closed.
 
 A connection waits while its client owes us something: the rest of a TLS handshake, of a head or of a body, or the next
-request. It is answered while we owe something, as a registration that is held open for minutes. Only those that wait
-are limited by address: thousands of workers behind one address register, and each of them is answered.
+request. It is being answered while we owe something, such as a registration that is held open for minutes. Only
+connections that wait are limited by address: thousands of workers behind one address register, and each of them is
+answered.
 
-Over its limit an address loses the connection that has waited longest, if that is longer than a moment; a crowd that
-comes all at once is no attack. When there are too many in all, the one that has waited longest for another request
-goes, whosever it is, and without such a one the newcomer does.
+Over its limit, an address loses the connection that has waited longest, if that is longer than a moment: a crowd that
+comes all at once is not an attack. If there are too many in total, the one that has waited longest for another request
+is closed, whoever's it is; if there is none, the newcomer is.
 """
 
 import ipaddress

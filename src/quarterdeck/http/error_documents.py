@@ -1,4 +1,5 @@
-"""An error as JSON, written and read: what every server of ours answers, and what every client of ours understands.
+"""An error as JSON, written and read: every server of ours answers with this form, and every client of ours understands
+it.
 
 {"error": {"code": "not_found", "what": "…", "why": "…", "next_step": "…", "retryable": false}}
 """

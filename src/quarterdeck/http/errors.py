@@ -1,10 +1,10 @@
-"""Errors as a client sees them: one JSON form, and the status from the core's table, whoever raised.
+"""Errors as a client sees them: one JSON form, and the status from the core's table, whoever raised the error.
 
     {"error": {"code": "not_found", "what": "…", "why": "…", "next_step": "…", "retryable": false}}
 
-Rules: a client never sees a traceback. What nobody expected goes to a callback, by default the log, and to the client
-as `internal`. Once a response has begun nothing can be added to it: the error goes on to the server, which cuts the
-connection, so that half an answer is not taken for a whole one.
+Rules: a client never sees a traceback. An unexpected error goes to a callback, by default the log, and to the client as
+`internal`. Once a response has begun, nothing can be added to it. Then the error goes on to the server, which cuts the
+connection, so that nobody takes half an answer for a whole one.
 """
 
 import logging

@@ -1,14 +1,16 @@
-"""Middleware in front of everything: who may ask what, judged by the head of a request before anybody reads its body.
+"""Middleware in front of everything: it decides who may ask what by the head of a request, before anybody reads the
+body.
 
 1. The `Host` must be a name of this server. A page whose own name was made to point here (DNS rebinding) has another.
-2. A browser may ask on behalf of pages of this server and of sites on a list, and is told that those may see the
-   answer (CORS). Whatever another site's page makes it send is refused; for people, following a link to a page is fine.
+2. A browser may ask on behalf of pages of this server and of sites on a list, and is told that those may see the answer
+   (CORS). Anything else that another site's page makes it send is refused. For people, following a link to a page is
+   fine.
 3. The token opens everything. Without it there are health, readiness and pages that say nothing about this crew, and on
    loopback what only reads.
-4. A body is JSON and says so. A page of another site can send text to anybody without being asked for permission, and
-   cannot call it JSON.
+4. A body is JSON and says so. A page of another site can send text to anybody without asking for permission, but cannot
+   declare it as JSON.
 
-It knows no token and no routes: whether a header is good is asked of a callable, and what only reads is listed.
+It knows no token and no routes: a callable says whether a header is good, and what only reads is listed.
 """
 
 import re

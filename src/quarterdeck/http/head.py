@@ -1,5 +1,5 @@
-"""Middleware that answers HEAD as GET without the body: whatever can be got can be looked at first, as RFC 9110 (9.3.2)
-wants it, and no route needs to know."""
+"""Middleware that answers HEAD as GET without the body, as RFC 9110 (9.3.2) requires. So every path that has GET has
+HEAD, and no route needs to know."""
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 

@@ -1,7 +1,7 @@
-"""One listening socket: opening it with errors that help, and turning what it accepts into connections.
+"""One listening socket: it opens with helpful errors, and turns what it accepts into connections.
 
-It accepts by itself instead of leaving that to `loop.create_server`, because that one does not let go of a connection
-whose TLS handshake is not over: such a connection would outlive the server.
+It accepts by itself instead of using `loop.create_server`. That one does not let go of a connection during its TLS
+handshake: such a connection would outlive the server.
 """
 
 import asyncio

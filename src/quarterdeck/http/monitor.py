@@ -1,6 +1,7 @@
-"""What probes, Prometheus and an autoscaler ask of a process: is it well, may it get traffic, what are the figures.
+"""What probes, Prometheus and an autoscaler ask of a process: is it healthy, may it get traffic, what are its figures.
 
-It knows nothing of the process: each answer comes from a callable, which is called on the event loop and must be quick.
+It knows nothing about the process: each answer comes from a callable, which is called on the event loop and must be
+quick.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The schema of a body that a route describes by itself, because it reads it by itself."""
+"""The schema of a body that a route reads, and so describes, by itself."""
 
 from collections.abc import Mapping
 from typing import Any, cast

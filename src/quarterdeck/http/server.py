@@ -1,8 +1,8 @@
-"""An HTTP server on the running loop: it begins when it is told, ends when it is told, and leaves nothing behind.
+"""An HTTP server on the running loop: it starts when told, ends when told, and leaves nothing behind.
 
 uvicorn reads and writes the protocol. Listening and stopping are done here, because uvicorn's own server is made to be
-the whole process: it takes the signals, exits when a port is busy, and polls while it stops. Any number of these live
-on one loop.
+the whole process: it takes the signals, exits when a port is busy, and polls while it stops. Any number of these
+servers live on one loop.
 """
 
 import asyncio

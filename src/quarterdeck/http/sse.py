@@ -1,6 +1,6 @@
-"""Server-sent events: frames are sent as they come, and a sign of life whenever there was nothing to send for a while.
+"""Server-sent events: frames are sent as they come, and a heartbeat whenever nothing was sent for a while.
 
-It knows no frames: what is sent, and what the sign looks like, is said by who answers.
+It knows no frames: the route says what is sent, and what the heartbeat looks like.
 """
 
 from collections.abc import AsyncGenerator, Iterable

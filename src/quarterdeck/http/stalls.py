@@ -1,12 +1,13 @@
-"""A watchdog over an event loop: it finds out when the loop did not turn, for how long, and what it was busy with.
+"""A watchdog over an event loop: it notices when the loop was blocked, for how long, and by what.
 
-While one callback runs nothing else does: no request is answered, and no heartbeat goes to a worker. A thread asks the
-loop for a sign again and again. When none comes it looks at what the loop's thread executes, and when one comes it says
-how long that took: in time, and in processor time of the loop's thread, which a busy machine does not add to. Much of
-the first and little of the second is a machine without time to spare, a call that blocks, or somebody else who holds
-the interpreter's lock.
+While one callback runs, nothing else does: no request is answered, and no heartbeat goes to a worker. A thread asks the
+loop for a sign again and again. If none comes, it looks at what the loop's thread executes. When one comes, it reports
+how long that took: in time, and in processor time of the loop's thread, to which a busy machine adds nothing. Much time
+with little processor time means a machine without time to spare, a call that blocks, or another thread that holds the
+interpreter's lock.
 
-A stall is measured from the request for a sign, so up to a tick of it is missed; that much shorter ones count too.
+A stall is measured from the request for a sign, so up to a tick of it is missed; stalls that are shorter by that much
+count too.
 """
 
 import asyncio

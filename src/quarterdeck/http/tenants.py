@@ -1,7 +1,8 @@
-"""Whose request it is: the header `X-Scope-OrgID`, read and refused in one way by every route.
+"""Whose request it is: the header `X-Scope-OrgID`, which every route reads and refuses in the same way.
 
-Without the header a request is the default tenant's. One that names nobody, or two, is refused: what a proxy got wrong
-must not become somebody else's data. A tenant is a label, not a lock: whoever is let in may name any.
+Without the header a request belongs to the default tenant. A header that names nobody, or two tenants, is refused: a
+mistake of a proxy must not become somebody else's data. A tenant is a label, not a lock: whoever is let in may name
+any.
 """
 
 from collections.abc import Iterable, Mapping

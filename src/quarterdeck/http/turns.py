@@ -1,8 +1,8 @@
-"""`Turns`: how many requests are begun in one turn of the event loop.
+"""`Turns`: how many requests begin in one turn of the event loop.
 
-Thousands of clients may ask at once. Each question is short, and all of them in one turn keep everything else waiting
-for seconds: heartbeats too, and a worker that is not heard is lost. So some are begun in a turn, fewer when turns take
-long, and the others wait for the next ones in the order in which they came.
+Thousands of clients may ask at once. Each request is short, but all of them in one turn keep everything else waiting
+for seconds, including heartbeats, and a silent worker is lost. So some begin in a turn, fewer if turns take long. The
+others wait for the next turns, in the order in which they came.
 """
 
 import asyncio
