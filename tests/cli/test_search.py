@@ -71,6 +71,12 @@ def test_everything_that_was_asked_for_is_in_the_request(script: Script) -> None
     }
 
 
+def test_a_tenant_is_named_in_the_header(script: Script) -> None:
+    assert search(script, "--tenant", "acme").exit_code == 0
+    assert search(script).exit_code == 0
+    assert [headers.get("x-scope-orgid") for _, _, headers, _ in script.asked] == ["acme", None]
+
+
 @pytest.mark.parametrize(
     ("arguments", "start", "end"),
     [
@@ -102,6 +108,8 @@ def test_the_last_hour_has_no_end(script: Script) -> None:
         ("--format", "xml"),
         ("--order", "size"),
         ("--output", "rows.csv", "--format", "csv"),
+        ("--local", "--tenant", "acme"),
+        ("--tenant", ""),
     ],
 )
 def test_what_makes_no_sense_is_a_wrong_command_line(script: Script, arguments: tuple[str, ...]) -> None:

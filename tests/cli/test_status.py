@@ -152,6 +152,14 @@ def test_as_json_it_is_what_the_coordinator_told(script: Script) -> None:
     assert len(result.stdout.splitlines()) == 1
 
 
+def test_a_tenant_is_named_in_the_header_of_both_questions(script: Script) -> None:
+    assert status(script.url, "--tenant", "acme").exit_code == 0
+    assert [(path, headers.get("x-scope-orgid")) for _, path, headers, _ in script.asked] == [
+        ("/v1/crew", "acme"),
+        ("/v1/queries", "acme"),
+    ]
+
+
 def test_no_coordinator_is_told_in_one_line_with_what_to_do() -> None:
     for arguments in ((), ("--once",), ("--json",)):
         result = status("http://127.0.0.1:1", *arguments)

@@ -69,6 +69,7 @@ def status(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON, for programs; with --watch a line each second.")
     ] = False,
+    tenant: opt.LookingTenant = None,
     token_file: opt.TokenFile = None,
     authority: opt.Authority = None,
     insecure: opt.InClear = False,
@@ -90,7 +91,7 @@ def status(
     from quarterdeck.terminal.client import Access  # noqa: PLC0415 - loaded when it is needed
 
     access = Access(url, token_file, authority, insecure)
-    raise typer.Exit(exit_code_of(lambda: run(access, watch=watch, as_json=as_json)))
+    raise typer.Exit(exit_code_of(lambda: run(access, watch=watch, as_json=as_json, tenant=tenant)))
 
 
 def token(

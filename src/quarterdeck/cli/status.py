@@ -21,26 +21,26 @@ _OTHER_LINES: Final = 17
 """What is on the screen beside the rows of workers, with five queries, and a reason or two of a failure."""
 
 
-def run(access: Access, *, watch: bool | None, as_json: bool) -> int:
-    """Without a word on `watch`, a terminal is watched on."""
+def run(access: Access, *, watch: bool | None, as_json: bool, tenant: str | None = None) -> int:
+    """Without a word on `watch`, a terminal is watched on; without a tenant everything is shown."""
     client = Client(access)
     console = Console(highlight=False)
     if watch is None:
         watch = console.is_terminal and not as_json
     if not watch:
-        return _once(client, console, as_json=as_json)
+        return _once(client, console, tenant, as_json=as_json)
     try:
         if as_json:
-            _repeat(client, _print_json, lambda error, _since: _complain(error))
+            _repeat(client, tenant, _print_json, lambda error, _since: _complain(error))
         else:
-            _watch(client, console)
+            _watch(client, console, tenant)
     except KeyboardInterrupt:
         pass  # how one leaves
     return 0
 
 
-def _once(client: Client, console: Console, *, as_json: bool) -> int:
-    look = Look.take(client)
+def _once(client: Client, console: Console, tenant: str | None, *, as_json: bool) -> int:
+    look = Look.take(client, tenant)
     if as_json:
         _print_json(look)
     else:
@@ -50,7 +50,7 @@ def _once(client: Client, console: Console, *, as_json: bool) -> int:
     return 0
 
 
-def _watch(client: Client, console: Console) -> None:
+def _watch(client: Client, console: Console, tenant: str | None) -> None:
     with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
         last: Look | None = None
         last_at = 0.0
@@ -69,7 +69,7 @@ def _watch(client: Client, console: Console) -> None:
                 parts.append(_screen(last, client, console))
             live.update(Group(*parts), refresh=True)
 
-        _repeat(client, show, show_absence)
+        _repeat(client, tenant, show, show_absence)
 
 
 def _screen(look: Look, client: Client, console: Console) -> RenderableType:
@@ -82,13 +82,16 @@ def _screen(look: Look, client: Client, console: Console) -> RenderableType:
 
 
 def _repeat(
-    client: Client, show: Callable[[Look], None], show_absence: Callable[[QuarterdeckError, float], None]
+    client: Client,
+    tenant: str | None,
+    show: Callable[[Look], None],
+    show_absence: Callable[[QuarterdeckError, float], None],
 ) -> None:
     """For ever. A coordinator that is not there is asked again; what asking again does not cure is raised."""
     absent_since: float | None = None
     while True:
         try:
-            look = Look.take(client)
+            look = Look.take(client, tenant)
         except QuarterdeckError as error:
             if error.code is not ErrorCode.UNAVAILABLE:
                 raise

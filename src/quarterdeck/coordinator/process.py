@@ -267,7 +267,7 @@ class Coordinator:
         sessions = list(self._machine.roster.sessions())
         return {
             "queue_depth": self._machine.pending,
-            "oldest_age_s": round(oldest_wait_s(self._machine, self._clock.now()), 3),
+            "oldest_age_s": round(oldest_wait_s(self._machine.ledger.queries(), self._clock.now()), 3),
             "works_in_flight": sum(session.outstanding for session in sessions),
             "workers": len(sessions),
             "workers_accepting": states[WorkerState.ACCEPTING],
@@ -281,7 +281,7 @@ class Coordinator:
             active_streams=len(machine.roster),
             active_queries=sum(1 for _ in machine.ledger.queries()),
             queue_depth=machine.pending,
-            oldest_work_age_s=oldest_wait_s(machine, self._clock.now()),
+            oldest_work_age_s=oldest_wait_s(machine.ledger.queries(), self._clock.now()),
             works=self._meter.works_by_state(),
             workers=self._meter.workers_by_state(),
             spool_bytes=disk.artifact_bytes,

@@ -13,6 +13,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, cast
 from urllib.parse import SplitResult, urlencode, urlsplit
 
@@ -32,6 +33,7 @@ _ANSWER_S: Final = 10.0
 _SETTINGS_FRAME: Final = ("\x04\x00\x00\x00\x00\x00", 3)
 """What a server of HTTP/2 says first, after three bytes with its length: RFC 9113, section 4.1."""
 _MOST_QUOTED: Final = 60
+NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 _KEEPALIVE: Final = (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
 """A machine that is gone without a word is noticed after 25 s, however long an answer may take."""
 
@@ -66,12 +68,12 @@ class Client:
         self._credentials = Credentials(access.token(), insecure=access.insecure)
         self._context = _context(access.authority) if self._place.scheme == "https" else None
 
-    def get(self, path: str) -> Any:
+    def get(self, path: str, headers: Mapping[str, str] = NO_HEADERS) -> Any:
         """The JSON document there."""
         connection = self._connection(_ANSWER_S)
         try:
             with self._explained():
-                connection.request("GET", self._place.path + path, headers=self._headers())
+                connection.request("GET", self._place.path + path, headers={**self._headers(), **headers})
                 response = connection.getresponse()
                 body = response.read()
             return self._document(response, body)
@@ -82,11 +84,19 @@ class Client:
         """Asks for what is there, and does not wait for the answer; close what is returned."""
         return self._send(path, None, headers, _ANSWER_S, "GET")
 
-    def post(self, path: str, document: Mapping[str, object], *, accept: str, timeout_s: float | None) -> "Exchange":
+    def post(
+        self,
+        path: str,
+        document: Mapping[str, object],
+        *,
+        accept: str,
+        timeout_s: float | None,
+        headers: Mapping[str, str] = NO_HEADERS,
+    ) -> "Exchange":
         """Sends a request, and does not wait for the answer; close what is returned. `timeout_s` limits each wait for
         more of the answer; None is for ever."""
-        headers = {"content-type": "application/json", "accept": accept}
-        return self._send(path, json.dumps(document).encode(), headers, timeout_s)
+        own = {"content-type": "application/json", "accept": accept, **headers}
+        return self._send(path, json.dumps(document).encode(), own, timeout_s)
 
     def post_form(
         self, path: str, fields: Mapping[str, str], headers: Mapping[str, str], *, timeout_s: float | None

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from quarterdeck.core.errors import ERROR_TABLE, ErrorCode, QuarterdeckError
 from quarterdeck.terminal.client import Client
+from quarterdeck.terminal.tenants import tenant_headers
 
 T = TypeVar("T")
 Document = Mapping[str, Any]
@@ -94,8 +95,10 @@ class Look:
     """Both as the coordinator told them."""
 
     @classmethod
-    def take(cls, client: Client) -> "Look":
-        crew, queries = client.get("/v1/crew"), client.get("/v1/queries")
+    def take(cls, client: Client, tenant: str | None = None) -> "Look":
+        """Of all, or of the workers and queries of one tenant."""
+        headers = tenant_headers(tenant)
+        crew, queries = client.get("/v1/crew", headers), client.get("/v1/queries", headers)
         return cls(
             _read(client, crew, _crew),
             _read(client, queries, lambda listed: tuple(map(_query, listed))),

@@ -96,6 +96,13 @@ At = Annotated[str | None, typer.Option(metavar="TIME", help="Ask at this time (
 Start = Annotated[str | None, typer.Option(metavar="TIME", help="Where the range begins.")]
 End = Annotated[str | None, typer.Option(metavar="TIME", help="Where the range ends.  [default: now]")]
 Tenant = Annotated[str | None, typer.Option(help="Whose samples to read: the header X-Scope-OrgID.")]
+AskingTenant = Annotated[
+    str | None, typer.Option("--tenant", help="Who asks: the header X-Scope-OrgID.  [default: default]")
+]
+LookingTenant = Annotated[
+    str | None,
+    typer.Option("--tenant", help="Whose workers and queries to show: X-Scope-OrgID.  [default: all]"),
+]
 Timeout = Annotated[
     str | None, typer.Option(metavar="DURATION", help="Give up after this time: 30s, or a number of seconds.")
 ]

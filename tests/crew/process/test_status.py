@@ -3,19 +3,30 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from fastapi import FastAPI
 
 from quarterdeck.core.ids import CoordinatorId, QueryId
 from quarterdeck.core.workcoord.coordinator import CoordinatorConfig, CoordinatorMachine
-from quarterdeck.core.workcoord.messages import AssignWork, DiskReported, DrainRequest, WorkAccepted
-from quarterdeck.core.workcoord.model import DiskUse
+from quarterdeck.core.workcoord.messages import AssignWork, DiskReported, DrainRequest, Register, WorkAccepted
+from quarterdeck.core.workcoord.model import DiskUse, WorkerStatus
 from quarterdeck.crew.coordinator import CoordinatorDriver
 from quarterdeck.crew.observers.summaries import Summaries
 from quarterdeck.crew.process.status import queries_router, status_router
 from quarterdeck.crew.query_log import QueryKind, QueryLog
 from quarterdeck.http.errors import add_error_handlers
-from tests.crew.played import CountedIds, LoopClock, PlayedFetcher, PlayedLink, leaf, played, register_with, settle
+from tests.crew.played import (
+    CountedIds,
+    LoopClock,
+    PlayedFetcher,
+    PlayedLink,
+    leaf,
+    played,
+    register_with,
+    settle,
+    worker_info,
+)
 from tests.http.asked import Answer, ask
 
 
@@ -175,3 +186,30 @@ async def test_a_query_that_nobody_knows_is_not_found() -> None:
     answer = await Shore().get("/v1/queries/q9")
     assert answer.status == 404
     assert answer.json["error"]["what"] == "query q9 is not known"
+
+
+@played
+async def test_one_tenant_sees_the_workers_that_serve_it_and_their_works() -> None:
+    async with shore_with_worker("common") as (shore, _):
+        link = PlayedLink("theirs")
+        serving = asyncio.create_task(shore.driver.serve(link))
+        info = replace(worker_info("theirs"), tenant="acme")
+        link.say(Register(info, WorkerStatus(accepting_work=True)))
+        await settle()
+        handle = shore.driver.open_query(QueryId("q"), None)
+        handle.submit(replace(leaf("a"), tenant="acme"))
+        await asyncio.sleep(0.5)
+
+        async def seen(tenant: str) -> tuple[list[str], dict[str, object]]:
+            told = (await ask(shore.app, "/v1/crew", x_scope_orgid=tenant)).json
+            return [worker["worker_id"] for worker in told["workers"]], told["coordinator"]
+
+        workers, coordinator = await seen("acme")
+        assert workers == ["theirs"]
+        assert (coordinator["queries"], coordinator["queue_depth"], coordinator["oldest_age_s"] != 0) == (1, 1, True)
+        for tenant in ("default", "nobody"):  # who has no workers is served by the default tenant's
+            workers, coordinator = await seen(tenant)
+            assert workers == ["common"]
+            assert coordinator == {"name": "c0", "queries": 0, "queue_depth": 0, "oldest_age_s": 0.0}
+        serving.cancel()
+        await asyncio.wait([serving])

@@ -1,6 +1,7 @@
 """From what the machines did to what is measured. Both meters are observers: they see every step and change nothing."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -10,6 +11,7 @@ from quarterdeck.core.workcoord import messages as m
 from quarterdeck.core.workcoord.coordinator import CoordinatorMachine
 from quarterdeck.core.workcoord.coordinator import effects as cef
 from quarterdeck.core.workcoord.coordinator import events as cev
+from quarterdeck.core.workcoord.coordinator.records import Query
 from quarterdeck.core.workcoord.coordinator.tables import WorkerState, WorkState, WorkTrigger
 from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.core.workcoord.model import AttemptId
@@ -247,12 +249,12 @@ class CoordinatorMeter:
         return Counter(session.state for session in self._machine.roster.sessions())
 
 
-def oldest_wait_s(machine: CoordinatorMachine, now: float) -> float:
+def oldest_wait_s(queries: Iterable[Query], now: float) -> float:
     """How long the work that waits longest has waited; 0 when none does. Linear in the number of queries.
 
     By the clock and not by the machine's last step: with no worker there it may take none for long.
     """
-    since = min((each for query in machine.ledger.queries() if (each := query.oldest_since) is not None), default=now)
+    since = min((each for query in queries if (each := query.oldest_since) is not None), default=now)
     return max(0.0, now - since)
 
 

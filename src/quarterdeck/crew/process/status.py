@@ -1,6 +1,7 @@
 """The crew as a coordinator sees it, for people: who is there, in which state, with how much to do."""
 
 from dataclasses import asdict
+from itertools import islice
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Response
@@ -8,7 +9,8 @@ from fastapi.responses import JSONResponse
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.ids import QueryId, WorkerId
-from quarterdeck.core.workcoord.coordinator import CoordinatorMachine
+from quarterdeck.core.tenants import serving_tenant
+from quarterdeck.core.workcoord.coordinator import CoordinatorMachine, records
 from quarterdeck.core.workcoord.coordinator.records import Session
 from quarterdeck.crew.coordinator import CoordinatorDriver
 from quarterdeck.crew.observers.metering import oldest_wait_s
@@ -48,9 +50,9 @@ def status_router(driver: CoordinatorDriver[Any], clock: Clock, name: str) -> AP
     router = APIRouter(prefix="/v1", tags=["crew"])
 
     @router.get("/crew")
-    async def crew() -> dict[str, object]:
-        """The coordinator, its workers and what is waiting."""
-        return crew_document(driver.machine, clock.now(), name)
+    async def crew(tenant: LookingTenant) -> dict[str, object]:
+        """The coordinator, its workers and what is waiting; of one tenant, what serves it."""
+        return crew_document(driver.machine, clock.now(), name, tenant)
 
     @router.post("/crew/{worker_id}/drain", status_code=202)
     async def drain(worker_id: str) -> dict[str, str]:
@@ -101,16 +103,28 @@ def queries_router(log: QueryLog) -> APIRouter:
     return router
 
 
-def crew_document(machine: CoordinatorMachine, now: float, name: str) -> dict[str, object]:
+def crew_document(machine: CoordinatorMachine, now: float, name: str, tenant: str | None = None) -> dict[str, object]:
+    sessions, queries = list(machine.roster.sessions()), list(machine.ledger.queries())
+    depth = machine.pending
+    if tenant is not None:
+        serving = serving_tenant(tenant, {session.worker.tenant for session in sessions})
+        sessions = [session for session in sessions if session.worker.tenant == serving]
+        queries = [query for query in queries if _is_of(query, serving)]
+        depth = sum(len(query.pending) for query in queries)
     return {
         "coordinator": {
             "name": name,
-            "queue_depth": machine.pending,
-            "oldest_age_s": round(oldest_wait_s(machine, now), 3),
-            "queries": sum(1 for _ in machine.ledger.queries()),
+            "queue_depth": depth,
+            "oldest_age_s": round(oldest_wait_s(queries, now), 3),
+            "queries": len(queries),
         },
-        "workers": [_worker_document(session, now) for session in machine.roster.sessions()],
+        "workers": [_worker_document(session, now) for session in sessions],
     }
+
+
+def _is_of(query: records.Query, serving: str) -> bool:
+    """Whether this tenant's workers do it: all works of a query are one tenant's."""
+    return any(work.spec.tenant == serving for work in islice(query.works.values(), 1))
 
 
 def _worker_document(session: Session, now: float) -> dict[str, object]:

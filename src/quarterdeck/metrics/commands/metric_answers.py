@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
 
-from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.metrics.commands.query_refusal import query_refusal
 from quarterdeck.terminal.client import Client
+from quarterdeck.terminal.tenants import tenant_headers
 
 T = TypeVar("T")
 
@@ -63,20 +63,6 @@ class SelectedAnswer:
     metrics: int
     """That the tenant has."""
     selectors: Sequence[SelectorAnswer]
-
-
-def tenant_headers(tenant: str | None) -> Mapping[str, str]:
-    """Raises for what cannot stand in a header."""
-    if tenant is None:
-        return {}
-    if not tenant or not tenant.isascii() or not tenant.isprintable():
-        raise QuarterdeckError(
-            ErrorCode.INVALID_ARGUMENT,
-            "--tenant was not understood",
-            f"{tenant!r} cannot stand in a header",
-            "take letters and digits",
-        )
-    return {"x-scope-orgid": tenant}
 
 
 def ask_ranges(client: Client, pattern: str, limit: int, tenant: str | None) -> tuple[list[MetricAnswer], bool] | None:

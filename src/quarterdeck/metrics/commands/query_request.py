@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from quarterdeck.metrics.commands.metric_answers import tenant_headers
 from quarterdeck.metrics.commands.query_answer import QueryAnswer, read_answer
 from quarterdeck.metrics.commands.query_refusal import query_refusal
 from quarterdeck.metrics.commands.query_times import Instant, Range
 from quarterdeck.terminal.client import Client
+from quarterdeck.terminal.tenants import tenant_headers
 from quarterdeck.terminal.times import parse_length_s
 from quarterdeck.terminal.waiting import Waiting
 

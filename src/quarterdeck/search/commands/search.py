@@ -42,6 +42,7 @@ class SearchRequest:
     """A file for NDJSON; then nothing is shown."""
     timeout_s: float | None = None
     local: bool = False
+    tenant: str | None = None
 
     def document(self) -> dict[str, object]:
         """For `POST /v1/search`."""
@@ -104,7 +105,7 @@ def _begun(
         return LocalSearch(request.document(), capabilities, timeout_s=request.timeout_s)
     from quarterdeck.search.commands.search_stream import SearchStream  # noqa: PLC0415 - not for what is local
 
-    return SearchStream(Client(access), request.document(), timeout_s=request.timeout_s)
+    return SearchStream(Client(access), request.document(), timeout_s=request.timeout_s, tenant=request.tenant)
 
 
 def _sink(request: SearchRequest, progress: "SearchProgress") -> "RowSink":

@@ -9,6 +9,7 @@ from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.search.commands.search_events import Done, Event, Rows, read_done, read_progress
 from quarterdeck.terminal.client import Client, Exchange, NoCoordinatorError
 from quarterdeck.terminal.event_stream import EventSplitter
+from quarterdeck.terminal.tenants import tenant_headers
 
 _EVENTS: Final = "text/event-stream"
 _READ_BYTES: Final = 256 * 1024
@@ -22,15 +23,25 @@ _ALONE: Final = "--local searches without one"
 class SearchStream:
     """Use it as a context: the request is sent at its beginning, and leaving it early cancels the search."""
 
-    def __init__(self, client: Client, document: Mapping[str, object], *, timeout_s: float | None = None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        document: Mapping[str, object],
+        *,
+        timeout_s: float | None = None,
+        tenant: str | None = None,
+    ) -> None:
         self._client = client
+        self._headers = tenant_headers(tenant)
         self._document = document if timeout_s is None else {**document, "timeout_s": timeout_s}
         self._limit_s = None if timeout_s is None else timeout_s + _LATE_S
         self._exchange: Exchange | None = None
 
     def __enter__(self) -> Self:
         try:
-            self._exchange = self._client.post("/v1/search", self._document, accept=_EVENTS, timeout_s=self._limit_s)
+            self._exchange = self._client.post(
+                "/v1/search", self._document, accept=_EVENTS, timeout_s=self._limit_s, headers=self._headers
+            )
         except NoCoordinatorError as error:
             raise NoCoordinatorError(error.code, error.what, error.why, f"{error.next_step}; {_ALONE}") from None
         return self

@@ -57,6 +57,7 @@ def search(
     local: Annotated[
         bool, typer.Option("--local", help="Search in this process, on all cores, without a crew.")
     ] = False,
+    tenant: opt.AskingTenant = None,
     url: opt.Url = opt.DEFAULT_URL,
     token_file: opt.TokenFile = None,
     authority: opt.Authority = None,
@@ -93,6 +94,8 @@ def search(
         raise typer.BadParameter("two of --start, --end and --last say where a range is", param_hint="--last")
     if output is not None and format not in (opt.SearchFormat.AUTO, opt.SearchFormat.NDJSON):
         raise typer.BadParameter("a file is NDJSON", param_hint="--output and --format")
+    if local and tenant is not None:
+        raise typer.BadParameter("this process alone has no tenants", param_hint="--tenant and --local")
     times = {"start": start, "end": end, "last": last}
     request = SearchRequest(
         query,
@@ -105,6 +108,7 @@ def search(
         output=output,
         timeout_s=timeout_s,
         local=local,
+        tenant=tenant,
     )
     access = Access(url, token_file, authority, insecure)
     raise typer.Exit(exit_code_of(lambda: run(access, request, ctx.obj)))
