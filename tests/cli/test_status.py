@@ -51,6 +51,24 @@ def test_the_crew_is_shown_with_all_its_figures(script: Script) -> None:
     assert shown[4] == "worker-10 host accepting 1/2 6 0 B 1.5 KiB 20.0 GiB 0.2 s"
 
 
+@pytest.mark.parametrize(
+    "leader, words",
+    [
+        (None, "nobody leads"),
+        ({"name": "c1", "fence": 3, "is_this_one": False}, "c1 leads"),
+        ({"name": "host-1234", "fence": 3, "is_this_one": True}, "leads"),
+    ],
+)
+def test_where_a_leader_is_elected_the_first_line_says_which(
+    script: Script, leader: dict[str, Any] | None, words: str
+) -> None:
+    script.answers["/v1/crew"] = (200, {**crew(), "leader": leader})
+    assert (
+        status(script.url).stdout.splitlines()[0].rstrip()
+        == f"host-1234   0 queries running, 0 works waiting   {words}"
+    )
+
+
 def test_in_a_narrow_window_the_name_of_the_node_gives_way(script: Script) -> None:
     script.answers["/v1/crew"] = (200, crew(worker(node="a-machine-with-a-long-name.example.net")))
     result = CliRunner().invoke(app, ["status", "--url", script.url], env={"COLUMNS": "80"})

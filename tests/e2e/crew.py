@@ -43,8 +43,13 @@ def until(condition: Callable[[], T], what: str, within_s: float = PATIENCE_S) -
     return found
 
 
+PROGRAM: tuple[str, ...] = ("-m", "quarterdeck")
+
+
 class Member:
     """One process. It can be ended in any way and started again, in the same folder."""
+
+    program: tuple[str, ...] = PROGRAM
 
     def __init__(self, role: str, name: str, folder: Path, arguments: Iterable[str], lifeline: int, door: Door) -> None:
         self.role = role
@@ -81,7 +86,7 @@ class Member:
         """Begins; `wait_up` waits until it can be reached."""
         assert not self.is_running
         self._addresses = {}
-        command = [sys.executable, "-m", "quarterdeck", self.role, "--data-dir", str(self.folder), *self.arguments]
+        command = [sys.executable, *self.program, self.role, "--data-dir", str(self.folder), *self.arguments]
         command += ["--lifeline", str(self._lifeline)]
         with self.log.path.open("ab") as stderr:
             stderr.write(b"\n")  # an earlier process may have been killed in the middle of a line
@@ -224,8 +229,12 @@ class Worker(Member):
 class Crew:
     """Use it as a context: whatever was started in it has ended afterwards."""
 
-    def __init__(self, folder: Path, door: Door | None = None, *, shares_token: bool = True) -> None:
-        """Without `shares_token` each process makes a token of its own, unless a test gives it one."""
+    def __init__(
+        self, folder: Path, door: Door | None = None, *, shares_token: bool = True, program: tuple[str, ...] = PROGRAM
+    ) -> None:
+        """Without `shares_token` each process makes a token of its own, unless a test gives it one. `program` is what
+        Python runs: the command, or one with capabilities of tests."""
+        self._program = program
         self.folder = folder
         self._door = door or Door()
         self.members: list[Member] = []
@@ -288,6 +297,7 @@ class Crew:
 
     def _begin(self, member: "MemberT") -> "MemberT":
         self.members.append(member)
+        member.program = self._program
         member.start()
         return member
 

@@ -11,7 +11,14 @@ from quarterdeck.recruiter.worker_metering import worker_readings as reservation
 from quarterdeck.reference import metrics_page
 from quarterdeck.search.metering import SearchMetrics
 from quarterdeck.telemetry.exposition import new_registry
-from quarterdeck.telemetry.metrics import CoordinatorMetrics, StoreFigures, StoreMetrics, WorkerMetrics
+from quarterdeck.telemetry.metrics import (
+    CoordinatorMetrics,
+    LeadershipFigures,
+    LeadershipMetrics,
+    StoreFigures,
+    StoreMetrics,
+    WorkerMetrics,
+)
 from quarterdeck.telemetry.metrics.families import Audience
 from tests.telemetry.full import (
     coordinator_figures,
@@ -34,6 +41,9 @@ def _exposed() -> set[str]:
     coordinators.read_figures_from(coordinator_figures)
     workers.read_figures_from(worker_figures)
     StoreMetrics(coordinator).read_figures_from(lambda: StoreFigures(hanging=0, timed_out=0))
+    LeadershipMetrics(coordinator).read_figures_from(
+        lambda: LeadershipFigures(leads=True, fence=1, gained=1, lost={}, requests_failed=0)
+    )
     coordinator_readings(coordinators.families).read_from(query_figures)
     leaf_readings(workers.families).read_from(leaf_figures)
     reservation_readings(workers.families).read_from(reservation_figures)

@@ -12,6 +12,7 @@ from quarterdeck.capability.offers import Offers
 from quarterdeck.config import CoordinatorSettings
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
 from quarterdeck.crew.coordinator import CoordinatorDriver
+from quarterdeck.crew.leadership import Leadership
 from quarterdeck.crew.observers.timelines import Timelines
 from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds
 from quarterdeck.crew.process.doors import Doors
@@ -55,6 +56,8 @@ class CoordinatorHost:
     """Below which callers may name files."""
     database: Database
     """With the tables of every capability."""
+    leadership: Leadership | None
+    """Whether this coordinator leads, and under which fence. None if no capability declares state: then nobody does."""
     disk: DiskBudget
     memory: MemoryBudget
     log: QueryLog

@@ -54,6 +54,8 @@ class Capability:
     processes: tuple[OwnProcess, ...] = ()
     schema: Named["Schema"] | None = None
     """The tables that a coordinator's database has for it."""
+    declares_state: bool = False
+    """Whether its part of a coordinator needs to know who leads. If no capability does, nobody is elected."""
     metrics: Named["MetricsOf"] | None = None
     """What it measures, for the reference."""
     on_coordinator: Named["Callable[[CoordinatorHost], CoordinatorPart | None]"] | None = None

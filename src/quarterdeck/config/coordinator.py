@@ -103,6 +103,10 @@ class CoordinatorSettings(CrewSettings):
     """The database with the tables of all capabilities, such as the list of files in the lake: the path of an SQLite
     file, or `postgresql://user:password@host/name`. Coordinators that share it and the lake give the same answers. If
     it is slow, every query waits for it."""
+    leadership_lease_s: Seconds = 10.0
+    """Seconds for which a leader that says nothing still counts as one, where coordinators elect a leader: only a
+    capability that declares state needs one. Too low loses leadership whenever the process or the database pauses: the
+    database must answer within 0.3 of it. Too high leaves declared state to nobody for longer when a leader dies."""
     shutdown_grace_s: SecondsOrZero = 10.0
     """Seconds that running queries may go on after the coordinator was told to stop. Too low cuts off answers that were
     nearly finished; too high delays a restart."""

@@ -18,6 +18,7 @@ from quarterdeck.config import CoordinatorSettings
 from quarterdeck.control.discovery import join_address
 from quarterdeck.core.backoff import Backoff
 from quarterdeck.core.ids import CoordinatorId, WorkerId
+from quarterdeck.core.leadership.model import LeaseConfig
 from quarterdeck.core.workcoord.coordinator import CoordinatorMachine
 from quarterdeck.core.workcoord.coordinator import effects as ef
 from quarterdeck.core.workcoord.coordinator import events as ev
@@ -29,7 +30,9 @@ from quarterdeck.crew.artifacts.fetched import FetchedArtifact
 from quarterdeck.crew.artifacts.fetcher import ArtifactFetcher
 from quarterdeck.crew.coordinator import CoordinatorDriver
 from quarterdeck.crew.driver import Observers
+from quarterdeck.crew.leadership import Leadership
 from quarterdeck.crew.observers.journal import CoordinatorJournal, log_trouble
+from quarterdeck.crew.observers.leading import LeadershipJournal
 from quarterdeck.crew.observers.metering import CoordinatorMeter, oldest_wait_s
 from quarterdeck.crew.observers.summaries import Summaries
 from quarterdeck.crew.observers.timelines import Timelines
@@ -43,6 +46,7 @@ from quarterdeck.crew.process.lifecycle import (
     StopSignals,
     end_task,
     settle_memory,
+    stop_if_broken,
 )
 from quarterdeck.crew.process.memory_budget import MemoryBudget
 from quarterdeck.crew.process.memory_watch import MemoryWatch
@@ -52,6 +56,8 @@ from quarterdeck.crew.query_log import QueryLog
 from quarterdeck.http.monitor import MonitorSources
 from quarterdeck.http.server import HttpServer
 from quarterdeck.stores.data_folder import DataFolder
+from quarterdeck.stores.database.fences.tables import FENCES_SCHEMA
+from quarterdeck.stores.database.leadership.tables import LEADERSHIP_SCHEMA
 from quarterdeck.stores.database.opening import open_database
 from quarterdeck.stores.database.threaded import ThreadedDatabase
 from quarterdeck.stores.disk import DiskBudget, DiskLimits
@@ -59,7 +65,7 @@ from quarterdeck.stores.objects import ObjectStores, S3Options
 from quarterdeck.stores.source_roots import SourceRoots
 from quarterdeck.telemetry.exposition import form_of, render
 from quarterdeck.telemetry.logs import get_logger
-from quarterdeck.telemetry.metrics import CoordinatorFigures, CoordinatorMetrics, StoreMetrics
+from quarterdeck.telemetry.metrics import CoordinatorFigures, CoordinatorMetrics, LeadershipMetrics, StoreMetrics
 from quarterdeck.web import fronts
 from quarterdeck.web.front import front_router
 
@@ -121,8 +127,11 @@ class Coordinator:
         self._objects = ObjectStores(s3, timeout_s=settings.store_timeout_s)
         StoreMetrics(self._registry).read_figures_from(self._objects.figures)
         self._memory = MemoryBudget(settings.memory_bytes)
+        elects = any(one.declares_state for one in capabilities)
         schemas = [one.schema.load() for one in capabilities if one.schema is not None]
+        schemas += [FENCES_SCHEMA, LEADERSHIP_SCHEMA] if elects else []
         self._database = ThreadedDatabase(open_database(settings.database_url, schemas))
+        self._leadership = self._candidacy() if elects else None
         host = CoordinatorHost(
             settings=settings,
             folder=folder,
@@ -139,6 +148,7 @@ class Coordinator:
                 settings.source_roots or [root for one in settings.sections() for root in one.default_roots()]
             ),
             database=self._database,
+            leadership=self._leadership,
             disk=self._budget,
             memory=self._memory,
             log=self._log,
@@ -172,6 +182,8 @@ class Coordinator:
             http = await self._listen_http(stack)
             for part in self._parts:
                 await part.begin(stack, signals)
+            if self._leadership is not None:
+                await self._stand(stack, self._leadership, signals)
             settle_memory()
             stack.enter_context(MemoryWatch(self._memory, settings.memory_bytes, trim=give_back_freed_memory))
             self._folder.announce(http=http.url, control=join_address(settings.control_host, server.port))
@@ -200,7 +212,10 @@ class Coordinator:
         return EXIT_HURRIED if hurried else 0
 
     async def _wait_quiet(self) -> None:
-        """No query is open, and every answer has been sent: a client may still read what its query has brought."""
+        """Another may lead, no query is open, and every answer has been sent: a client may still read what its query
+        has brought."""
+        if self._leadership is not None:
+            await self._leadership.release()
         while self._is_busy():  # noqa: ASYNC110
             await asyncio.sleep(_POLL_QUERIES_S)
 
@@ -209,6 +224,19 @@ class Coordinator:
         return is_asked or any(part.is_busy for part in self._parts)
 
     # Wiring
+
+    def _candidacy(self) -> Leadership:
+        settings = self._settings
+        lease = LeaseConfig(self._ids.candidate_id(), settings.coordinator_id, settings.leadership_lease_s)
+        leadership = Leadership(self._database, lease, self._clock, LeadershipJournal())
+        LeadershipMetrics(self._registry).read_figures_from(leadership.figures)
+        return leadership
+
+    async def _stand(self, stack: AsyncExitStack, leadership: Leadership, signals: StopSignals) -> None:
+        """When all parts are there: one that leads is asked at once."""
+        standing = asyncio.create_task(leadership.run(), name="leadership")
+        standing.add_done_callback(lambda task: stop_if_broken(task, signals))
+        stack.push_async_callback(end_task, standing)
 
     async def _dial(self, stack: AsyncExitStack, signals: StopSignals) -> None:
         """Dials workers, where they are not the ones who join."""
@@ -232,7 +260,7 @@ class Coordinator:
         asks = [ask for part in self._parts for ask in part.asks()]
         routers = [
             front_router(fronts.coordinator(asks), self._missing),
-            status_router(self._driver, self._clock, settings.coordinator_id),
+            status_router(self._driver, self._clock, settings.coordinator_id, self._leadership),
             queries_router(self._log),
             *(router for part in self._parts for router in part.routers()),
         ]

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from quarterdeck.telemetry.contributions import MetricsOf
 from quarterdeck.telemetry.exposition import new_registry
-from quarterdeck.telemetry.metrics import CoordinatorMetrics, StoreMetrics, WorkerMetrics
+from quarterdeck.telemetry.metrics import CoordinatorMetrics, LeadershipMetrics, StoreMetrics, WorkerMetrics
 from quarterdeck.telemetry.metrics.families import Audience, Description, Label
 from quarterdeck.telemetry.metrics.process import OF_EVERY_PROCESS
 
@@ -59,6 +59,10 @@ others about the process, `python_info`, and `python_gc_…` about its garbage c
 """
 
 
+_LEADERSHIP = """\
+In coordinators that elect a leader: where a capability declares state.
+"""
+
 _STORE = """\
 In every process that reads or writes objects.
 """
@@ -94,6 +98,9 @@ def render(capabilities: Iterable[MetricsOf]) -> str:
                 "## Worker\n",
                 _table(worker.families),
                 *services,
+                "## Leadership\n",
+                _LEADERSHIP,
+                _table(LeadershipMetrics(new_registry()).families),
                 "## Object stores\n",
                 _STORE,
                 _table(StoreMetrics(new_registry()).families),

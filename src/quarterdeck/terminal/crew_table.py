@@ -9,7 +9,7 @@ from rich.text import Text
 
 from quarterdeck.core.tenants import DEFAULT_TENANT
 from quarterdeck.telemetry.masking import printable
-from quarterdeck.terminal.documents import CrewReport, QueryReport, WorkerReport
+from quarterdeck.terminal.documents import CrewReport, LeaderReport, QueryReport, WorkerReport
 from quarterdeck.terminal.short_numbers import shown_size
 from quarterdeck.terminal.telling import counted
 
@@ -45,7 +45,9 @@ def _parts(
     if crew.queue_depth:
         waiting += f", the oldest for {crew.oldest_age_s:.1f} s"
     yield Text.assemble(
-        (printable(crew.name), "bold"), f"   {counted(crew.queries, 'query', 'queries')} running, {waiting}"
+        (printable(crew.name), "bold"),
+        f"   {counted(crew.queries, 'query', 'queries')} running, {waiting}",
+        "" if crew.leader is None else f"   {_leader(crew.leader)}",
     )
     yield ""
     if crew.workers:
@@ -59,6 +61,12 @@ def _parts(
         yield ""
         yield _queries_table(queries[:most_queries])
         yield from _reasons(queries[:most_queries])
+
+
+def _leader(leader: LeaderReport) -> str:
+    if leader.is_this_one:
+        return "leads"
+    return "nobody leads" if leader.name is None else f"{printable(leader.name)} leads"
 
 
 def _workers_table(workers: Sequence[WorkerReport]) -> Table:

@@ -36,12 +36,21 @@ class WorkerReport:
 
 
 @dataclass(frozen=True, slots=True)
+class LeaderReport:
+    name: str | None
+    """None when nobody leads, as far as this coordinator knows."""
+    is_this_one: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class CrewReport:
     name: str
     queue_depth: int
     oldest_age_s: float
     queries: int
     workers: tuple[WorkerReport, ...]
+    leader: LeaderReport | None = None
+    """None where no leader is elected."""
 
     @property
     def ids(self) -> frozenset[str]:
@@ -131,7 +140,14 @@ def _crew(document: Document) -> CrewReport:
         float(own["oldest_age_s"]),
         int(own["queries"]),
         tuple(_worker(worker) for worker in document["workers"]),
+        _leader(document["leader"]) if "leader" in document else None,
     )
+
+
+def _leader(document: Document | None) -> LeaderReport:
+    if document is None:
+        return LeaderReport(None)
+    return LeaderReport(str(document["name"]), bool(document["is_this_one"]))
 
 
 def _worker(document: Document) -> WorkerReport:

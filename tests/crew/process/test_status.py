@@ -7,11 +7,13 @@ from dataclasses import replace
 
 from fastapi import FastAPI
 
-from quarterdeck.core.ids import CoordinatorId, QueryId
+from quarterdeck.core.ids import CandidateId, CoordinatorId, Fence, QueryId
+from quarterdeck.core.leadership.model import LeaderRow
 from quarterdeck.core.workcoord.coordinator import CoordinatorConfig, CoordinatorMachine
 from quarterdeck.core.workcoord.messages import AssignWork, DiskReported, DrainRequest, Register, WorkAccepted
 from quarterdeck.core.workcoord.model import DiskUse, WorkerStatus
 from quarterdeck.crew.coordinator import CoordinatorDriver
+from quarterdeck.crew.leadership import Leadership
 from quarterdeck.crew.observers.summaries import Summaries
 from quarterdeck.crew.process.status import queries_router, status_router
 from quarterdeck.crew.query_log import QueryKind, QueryLog
@@ -75,6 +77,7 @@ async def test_the_crew_is_shown_with_the_state_and_the_load_of_each_worker() ->
         await asyncio.sleep(0.5)
         answer = await shore.get("/v1/crew")
     assert answer.status == 200
+    assert "leader" not in answer.json, "none is elected"
     coordinator, (worker,) = answer.json["coordinator"], answer.json["workers"]
     assert 0.4 < coordinator.pop("oldest_age_s") < 0.6
     assert coordinator == {"name": "c0", "queue_depth": 1, "queries": 1}
@@ -213,3 +216,31 @@ async def test_one_tenant_sees_the_workers_that_serve_it_and_their_works() -> No
             assert coordinator == {"name": "c0", "queries": 0, "queue_depth": 0, "oldest_age_s": 0.0}
         serving.cancel()
         await asyncio.wait([serving])
+
+
+class Election(Leadership):
+    """One of which the test says how it stands."""
+
+    def __init__(self) -> None:
+        self.row: LeaderRow | None = None
+        self.own: Fence | None = None
+
+    @property
+    def leader(self) -> LeaderRow | None:
+        return self.row
+
+    @property
+    def fence(self) -> Fence | None:
+        return self.own
+
+
+@played
+async def test_where_a_leader_is_elected_the_page_tells_which() -> None:
+    shore, election = Shore(), Election()
+    app = FastAPI()
+    app.include_router(status_router(shore.driver, LoopClock(), "c0", election))
+    assert (await ask(app, "/v1/crew")).json["leader"] is None
+    election.row = LeaderRow(CandidateId("x"), "c1", Fence(4), beat=9, lease_s=10.0)
+    assert (await ask(app, "/v1/crew")).json["leader"] == {"name": "c1", "fence": 4, "is_this_one": False}
+    election.own = Fence(4)
+    assert (await ask(app, "/v1/crew")).json["leader"]["is_this_one"] is True

@@ -3,7 +3,7 @@
 import time
 import uuid
 
-from quarterdeck.core.ids import QueryId, SessionId
+from quarterdeck.core.ids import CandidateId, QueryId, SessionId
 
 
 class MonotonicClock:
@@ -18,6 +18,9 @@ class RandomIds:
 
     def session_id(self) -> SessionId:
         return SessionId(uuid.uuid4().hex)
+
+    def candidate_id(self) -> CandidateId:
+        return CandidateId(uuid.uuid4().hex)
 
     def query_id(self) -> QueryId:
         return QueryId(uuid.uuid4().hex)

@@ -13,6 +13,7 @@ from quarterdeck.core.tenants import serving_tenant
 from quarterdeck.core.workcoord.coordinator import CoordinatorMachine, records
 from quarterdeck.core.workcoord.coordinator.records import Session
 from quarterdeck.crew.coordinator import CoordinatorDriver
+from quarterdeck.crew.leadership import Leadership
 from quarterdeck.crew.observers.metering import oldest_wait_s
 from quarterdeck.crew.ports import Clock
 from quarterdeck.crew.query_log import QueryLog
@@ -45,14 +46,17 @@ def _answers(example: object) -> dict[int | str, dict[str, Any]]:
     return {200: {"description": "What is known.", "content": {"application/json": {"example": example}}}}
 
 
-def status_router(driver: CoordinatorDriver[Any], clock: Clock, name: str) -> APIRouter:
-    """`/v1/crew`, and what can be asked of a single worker."""
+def status_router(
+    driver: CoordinatorDriver[Any], clock: Clock, name: str, leadership: Leadership | None = None
+) -> APIRouter:
+    """`/v1/crew`, and what can be asked of a single worker. Where leaders are elected, it tells who leads."""
     router = APIRouter(prefix="/v1", tags=["crew"])
 
     @router.get("/crew")
     async def crew(tenant: LookingTenant) -> dict[str, object]:
         """The coordinator, its workers and what is waiting; of one tenant, what serves it."""
-        return crew_document(driver.machine, clock.now(), name, tenant)
+        document = crew_document(driver.machine, clock.now(), name, tenant)
+        return document if leadership is None else {**document, "leader": leader_document(leadership)}
 
     @router.post("/crew/{worker_id}/drain", status_code=202)
     async def drain(worker_id: str) -> dict[str, str]:
@@ -125,6 +129,14 @@ def crew_document(machine: CoordinatorMachine, now: float, name: str, tenant: st
 def _is_of(query: records.Query, serving: str) -> bool:
     """Whether this tenant's workers do it: all works of a query are one tenant's."""
     return any(work.spec.tenant == serving for work in islice(query.works.values(), 1))
+
+
+def leader_document(leadership: Leadership) -> dict[str, object] | None:
+    """None when nobody leads, as far as this coordinator knows."""
+    leader = leadership.leader
+    if leader is None:
+        return None
+    return {"name": leader.name, "fence": leader.fence, "is_this_one": leadership.fence is not None}
 
 
 def _worker_document(session: Session, now: float) -> dict[str, object]:

@@ -17,6 +17,7 @@ from quarterdeck.telemetry.metrics.labels import (
     RemovalReason,
     error_code,
 )
+from quarterdeck.telemetry.metrics.leadership import LeadershipFigures, LeadershipMetrics
 from quarterdeck.telemetry.metrics.process import register_process
 from quarterdeck.telemetry.metrics.series import Counter, Histogram
 from quarterdeck.telemetry.metrics.stores import StoreFigures, StoreMetrics
@@ -30,6 +31,8 @@ __all__ = [
     "DisconnectReason",
     "Exemplar",
     "Histogram",
+    "LeadershipFigures",
+    "LeadershipMetrics",
     "Lookup",
     "ReassignmentReason",
     "Rejection",
