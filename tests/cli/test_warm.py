@@ -13,6 +13,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+from quarterdeck.capabilities import CAPABILITIES
 from quarterdeck.cli import compiled_code
 from quarterdeck.cli import warm as warming
 from quarterdeck.cli.compiled_code import compile_first, everything
@@ -51,12 +52,12 @@ def nothing_written(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_single_lines_say_how_far_it_is_where_there_is_no_terminal(console: Console, tmp_path: Path) -> None:
     with Screen(console, say_s=0) as screen:
-        screen.lines_moved(Progress(0, 1))
-        screen.moved(Progress(0, 36))
-        screen.moved(Progress(7, 36, 7))
-        screen.lines_moved(Progress(1, 1, 1))
+        screen.moved("b", Progress(0, 1))
+        screen.moved("a", Progress(0, 36))
+        screen.moved("a", Progress(7, 36, 7))
+        screen.moved("b", Progress(1, 1, 1))
         CodeFolder(tmp_path / "code" / "kernels-1").write("code", b"")
-        screen.moved(Progress(36, 36, 36))
+        screen.moved("a", Progress(36, 36, 36))
         screen.conclude(38.4)
     assert said(console) == [
         "compiling for this machine, once; this takes a minute or so",
@@ -70,13 +71,13 @@ def test_single_lines_say_how_far_it_is_where_there_is_no_terminal(console: Cons
 def test_lines_come_at_sensible_intervals(console: Console) -> None:
     with Screen(console, say_s=3600) as screen:
         for done in range(37):
-            screen.moved(Progress(done, 36, done))
+            screen.moved("a", Progress(done, 36, done))
     assert len(said(console)) == 1
 
 
 def test_what_was_there_already_is_not_called_compiled(console: Console) -> None:
     with Screen(console) as screen:
-        screen.moved(Progress(36, 36, 0))
+        screen.moved("a", Progress(36, 36, 0))
         screen.conclude(1.0)
     assert said(console)[-1] == "nothing to compile: all kernels are there already"
 
@@ -84,7 +85,7 @@ def test_what_was_there_already_is_not_called_compiled(console: Console) -> None
 def test_a_terminal_has_a_bar_and_in_the_end_only_the_answer() -> None:
     console = Console(file=io.StringIO(), width=100, force_terminal=True, highlight=False, _environ={})
     with Screen(console) as screen:
-        screen.moved(Progress(12, 36, 12))
+        screen.moved("a", Progress(12, 36, 12))
         screen.conclude(12.0)
     text = "\n".join(said(console))
     assert "12/36" in text
@@ -110,7 +111,7 @@ def test_folders_beside_the_sources_are_told_as_the_package() -> None:
 def test_the_mark_knows_all_sources_that_are_compiled() -> None:
     warm_all()
     compiled = {Path(source).resolve() for source in compiling.all_sources()}
-    known = {source.resolve() for source in everything().sources}
+    known = {source.resolve() for source in everything(CAPABILITIES).sources}
     inside = Path(compiled_code.__file__).parents[1].resolve()
     assert {source for source in compiled if source.is_relative_to(inside)} <= known
     for module in (SCAN_LINES.module, *SCAN_LINES.sources):
@@ -129,16 +130,16 @@ def test_where_nothing_can_be_kept_nothing_is_compiled(tmp_path: Path, monkeypat
 def test_it_compiles_into_the_data_folder_and_says_so_and_the_next_time_there_is_nothing_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def compile_little(screen: Screen) -> None:
-        for folder in everything().folders():
+    def compile_little(_: object, screen: Screen) -> None:
+        for folder in everything(CAPABILITIES).folders():
             folder.write("code", b"")
-        screen.moved(Progress(1, 1, 1))
+        screen.moved("a", Progress(1, 1, 1))
 
     monkeypatch.setattr(warming, "_compile", compile_little)
     told = CliRunner().invoke(app, ("warm", "--data-dir", str(tmp_path / "data")))
     assert told.exit_code == 0
     assert told.stdout.splitlines()[-1] == f"compiled 1 kernel in 0 s; they are kept in {tmp_path / 'data' / 'code'}"
-    assert everything().is_set()
+    assert everything(CAPABILITIES).is_set()
     assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
 
 
@@ -146,7 +147,7 @@ def test_a_disk_that_is_full_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    def compile_nothing(_: Screen) -> None:
+    def compile_nothing(_: object, __: Screen) -> None:
         return None
 
     monkeypatch.setattr(warming, "_compile", compile_nothing)
@@ -171,7 +172,11 @@ def mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CompiledMark:
     """Of all there is to compile: nothing is yet."""
     code_folder.keep_only_in(tmp_path / "code")
     mark = CompiledMark(tmp_path / "source.py", ())
-    monkeypatch.setattr(compiled_code, "everything", lambda: mark)
+
+    def fixed(_: object) -> CompiledMark:
+        return mark
+
+    monkeypatch.setattr(compiled_code, "everything", fixed)
     return mark
 
 
@@ -181,7 +186,7 @@ def test_what_was_compiled_needs_no_process(
     mark.set()
     monkeypatch.setattr(subprocess, "Popen", None)
     with StopRequests() as stop:
-        assert compile_first(console, stop)
+        assert compile_first(CAPABILITIES, console, stop)
     assert said(console) == []
 
 
@@ -190,14 +195,14 @@ def test_one_process_compiles_before_anything_is_started(
 ) -> None:
     _Process("import sys; print(*sys.argv[1:3])", monkeypatch)
     with StopRequests() as stop:
-        assert compile_first(console, stop)
+        assert compile_first(CAPABILITIES, console, stop)
     assert capfd.readouterr().out == "warm --lifeline\n"
 
 
 def test_one_that_fails_stops_the_start(mark: CompiledMark, console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     _Process("import sys; sys.exit(3)", monkeypatch)
     with StopRequests() as stop, pytest.raises(QuarterdeckError, match="ended with exit code 3"):
-        compile_first(console, stop)
+        compile_first(CAPABILITIES, console, stop)
 
 
 def test_one_that_is_killed_is_no_bug_and_the_signal_is_told(
@@ -205,7 +210,7 @@ def test_one_that_is_killed_is_no_bug_and_the_signal_is_told(
 ) -> None:
     _Process("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", monkeypatch)
     with StopRequests() as stop, pytest.raises(QuarterdeckError, match=r"was ended by SIGKILL, .* memory") as caught:
-        compile_first(console, stop)
+        compile_first(CAPABILITIES, console, stop)
     assert caught.value.code is ErrorCode.RESOURCE_EXHAUSTED
 
 
@@ -215,7 +220,7 @@ def test_who_wants_to_stop_need_not_wait_for_it(
     _Process("import sys; sys.stdin = open(int(sys.argv[3])); sys.stdin.read()", monkeypatch)
     with StopRequests() as stop:
         stop.number = 1
-        assert not compile_first(console, stop)
+        assert not compile_first(CAPABILITIES, console, stop)
 
 
 @pytest.mark.parametrize("is_stopped", [True, False])
@@ -226,7 +231,7 @@ def test_a_bar_that_is_cut_short_leaves_a_terminal_with_a_cursor_and_a_line_of_i
     _Process("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", monkeypatch)
     with StopRequests() as stop, suppress(QuarterdeckError):
         stop.number = int(is_stopped)
-        compile_first(terminal, stop)
+        compile_first(CAPABILITIES, terminal, stop)
     assert said(terminal) == ["\x1b[?25h"]
 
 
@@ -236,7 +241,7 @@ def test_where_nothing_can_be_kept_it_is_said_and_the_crew_is_started_all_the_sa
     (tmp_path / "code").write_text("no folder")
     monkeypatch.setattr(subprocess, "Popen", None)
     with StopRequests() as stop:
-        assert compile_first(console, stop)
+        assert compile_first(CAPABILITIES, console, stop)
     assert said(console)[0].startswith("compiled code can be kept nowhere, so each process compiles for itself")
     assert "Not a directory" in said(console)[1]
 
@@ -244,8 +249,8 @@ def test_where_nothing_can_be_kept_it_is_said_and_the_crew_is_started_all_the_sa
 LIFELINE = """
 import sys
 from quarterdeck.cli import warm
-warm._compile = lambda screen: (print("compiles", flush=True), sys.stdin.read())
-warm.run(warm.Path(sys.argv[1]), int(sys.argv[2]))
+warm._compile = lambda _, screen: (print("compiles", flush=True), sys.stdin.read())
+warm.run((), warm.Path(sys.argv[1]), int(sys.argv[2]))
 """
 
 

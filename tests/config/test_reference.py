@@ -13,7 +13,6 @@ from quarterdeck.config.s3 import S3Settings
 from quarterdeck.config.section import sections_of
 from quarterdeck.config.shared import ProcessSettings
 from quarterdeck.config.values import has_more_below
-from quarterdeck.metrics.settings import MetricsSettings
 from quarterdeck.reference import configuration_page as render
 from quarterdeck.reference import every_process
 
@@ -32,7 +31,6 @@ def test_the_example_works(tmp_path: Path) -> None:
     path.write_text(EXAMPLE)
     coordinator = KNOWN.load_coordinator(path, {})
     assert coordinator.spool_limit_bytes == 50 * 1024**3
-    assert coordinator.section(MetricsSettings).queries_at_once == 50
     worker = KNOWN.load_worker(path, {})
     assert (worker.slots, worker.s3.region) == (8, "eu-central-1")
 

@@ -15,6 +15,8 @@ from quarterdeck.crew.query_log import KEPT, MOST_CHARACTERS, AskedQuery, QueryK
 
 FAILURE = QuarterdeckError(ErrorCode.NO_WORKER, "it was not done", "nobody is there", "start a worker")
 
+_METRICS = QueryKind("metrics")
+
 
 @dataclass
 class Clock:
@@ -31,7 +33,7 @@ class Scene:
         self.log = QueryLog(self.clock, self.summaries.get)
         self._count = 0
 
-    def ask(self, text: str = "up", kind: QueryKind = QueryKind.METRICS, tenant: str = "default") -> AskedQuery:
+    def ask(self, text: str = "up", kind: QueryKind = _METRICS, tenant: str = "default") -> AskedQuery:
         self._count += 1
         return self.log.asked(QueryId(f"q{self._count}"), kind, text, tenant)
 
@@ -44,7 +46,7 @@ class Scene:
 
 def test_a_query_is_told_from_its_asking_to_its_end() -> None:
     scene = Scene()
-    with scene.ask("select 1", QueryKind.SCAN, "acme") as asked:
+    with scene.ask("select 1", QueryKind("scan"), "acme") as asked:
         scene.clock.at_s += 1
         (told,) = scene.told()
         assert (told["state"], told["age_s"], told["duration_s"], told["error"]) == ("queued", 1.0, None, None)
@@ -122,7 +124,7 @@ def test_why_an_answer_was_given_up_is_told_and_not_that_its_works_were_canceled
 
 def test_figures_of_somebody_else_are_looked_at_until_it_ends_and_kept_then() -> None:
     scene, rows = Scene(), [5]
-    asked = scene.ask(kind=QueryKind.SEARCH)
+    asked = scene.ask(kind=QueryKind("search"))
     asked.watch(lambda: {"rows": rows[0]})
     assert scene.told()[0]["rows"] == 5
     rows[0] = 6
@@ -166,8 +168,8 @@ def test_those_that_run_come_first_then_those_that_wait_then_the_last_that_ended
 
 def test_so_many_of_each_kind_are_remembered_and_failures_beside_what_went_well() -> None:
     scene = Scene()
-    scene.ask(kind=QueryKind.SCAN).end(FAILURE)
-    scene.ask(kind=QueryKind.METRICS).end(FAILURE)
+    scene.ask(kind=QueryKind("scan")).end(FAILURE)
+    scene.ask(kind=QueryKind("metrics")).end(FAILURE)
     for _ in range(KEPT + 5):
         scene.ask().end(None)
     names = scene.names()

@@ -5,7 +5,7 @@ This module is light, for the command line: what a process has for its parts is 
 """
 
 from quarterdeck.capability.commands import Command, Shelf
-from quarterdeck.capability.model import Capability, OwnProcess, World
+from quarterdeck.capability.model import Capability, CompiledCode, OwnProcess, World
 from quarterdeck.capability.offers import Offers
 
-__all__ = ["Capability", "Command", "Offers", "OwnProcess", "Shelf", "World"]
+__all__ = ["Capability", "Command", "CompiledCode", "Offers", "OwnProcess", "Shelf", "World"]

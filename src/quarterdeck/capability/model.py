@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from quarterdeck.capability.worker import WorkerHost, WorkerPart
     from quarterdeck.config import ProcessSettings, Section
     from quarterdeck.core.workcoord.kinds import WorkKind
+    from quarterdeck.engines.first_compile import OnProgress, OnWait
     from quarterdeck.local_crew.worker_to_be import Advice
     from quarterdeck.simulation.dramas import Drama
     from quarterdeck.stores.database.schema import Schema
@@ -31,6 +32,16 @@ class World:
     """What chooses it, as `--name`."""
     help: str
     drama: Named["Drama[Any]"]
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledCode:
+    """What a capability has that is compiled once on a machine."""
+
+    packages: tuple[str, ...]
+    """Those with the sources of it, by their dotted names."""
+    make: Named["Callable[[OnProgress, OnWait], None]"]
+    """Compiles what is not there yet, and tells how far it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +77,7 @@ class Capability:
     """Of work that its part of a worker executes, if the worker is to take them."""
     old_kinds: Mapping[str, "WorkKind"] = field(default_factory=dict[str, "WorkKind"])
     """What kinds of its works were called once, for whoever still says so."""
+    compiled: CompiledCode | None = None
     in_local_crew: Named["Advice"] | None = None
     """What each worker is told that `quarterdeck up` starts."""
     commands: tuple[Command, ...] = ()

@@ -6,12 +6,15 @@ It loads neither the compiler nor what it has made: that is the affair of a proc
 import os
 import signal
 import subprocess
+import sys
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import quarterdeck
+from quarterdeck.capability import Capability
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.engines.code_folder import NoPlaceError, first_writable
 from quarterdeck.engines.first_compile import CompiledMark, python_sources
@@ -25,17 +28,24 @@ _PACKAGE: Final = Path(quarterdeck.__file__).parent
 _LOOK_S: Final = 0.05
 
 
-def everything() -> CompiledMark:
+def everything(capabilities: Sequence[Capability]) -> CompiledMark:
     """The mark that `quarterdeck warm` leaves."""
-    kernels = python_sources((_PACKAGE / "metrics" / "promql" / "kernels", _PACKAGE / "metrics" / "api"))
-    lines = python_sources((_PACKAGE / "search" / "engine",))
-    return CompiledMark(_PACKAGE / "__init__.py", (*kernels, *lines))
+    packages = [name for one in capabilities if one.compiled is not None for name in one.compiled.packages]
+    return CompiledMark(_PACKAGE / "__init__.py", tuple(python_sources(tuple(map(_folder_of, packages)))))
 
 
-def compile_first(console: "Console", stop: StopRequests) -> bool:
+def _folder_of(package: str) -> Path:
+    """Without loading it."""
+    above, *below = package.split(".")
+    root = sys.modules[above].__file__
+    assert root is not None, f"{above} has files"
+    return Path(root).parent.joinpath(*below)
+
+
+def compile_first(capabilities: Sequence[Capability], console: "Console", stop: StopRequests) -> bool:
     """Has all of it compiled if it was not yet, by a process that shows how far it is; False when somebody wanted to
     stop meanwhile. Where nothing can be kept it is said, and each process will compile for itself."""
-    mark = everything()
+    mark = everything(capabilities)
     if mark.is_set():
         return True
     try:

@@ -29,9 +29,7 @@ def up(
     control_port: Annotated[
         int | None, typer.Option(help="Port where more workers join; 0 takes any free port.  [default: 7071]")
     ] = None,
-    keep_back: Annotated[
-        int, typer.Option(min=0, max=1000, help="How many workers nobody may reserve for a search.")
-    ] = 1,
+    keep_back: Annotated[int, typer.Option(min=0, max=1000, help="How many workers nobody may reserve.")] = 1,
     logs: Annotated[bool, typer.Option("--logs", help="Show the logs here, instead of writing them to files.")] = False,
     config: opt.ConfigFile = None,
     settings: opt.Settings = None,
@@ -123,6 +121,7 @@ def token(
 
 
 def warm(
+    ctx: typer.Context,
     data_dir: Annotated[
         Path | None,
         typer.Option(
@@ -156,7 +155,7 @@ def warm(
     """
     from quarterdeck.cli.warm import run  # noqa: PLC0415 - loaded when it is needed
 
-    raise typer.Exit(exit_code_of(lambda: run(data_dir, lifeline)))
+    raise typer.Exit(exit_code_of(lambda: run(ctx.obj, data_dir, lifeline)))
 
 
 def coordinator(

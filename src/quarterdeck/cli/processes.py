@@ -27,7 +27,7 @@ def run_coordinator(
     def make(folder: "DataFolder") -> "Coordinator":
         from quarterdeck.coordinator.process import Coordinator  # noqa: PLC0415 - see above
 
-        _find_compiled_code(folder)
+        _find_compiled_code(capabilities, folder)
         guard = guard_of(settings, folder.path, settings.http_host, settings.control_host)
         return Coordinator(settings, folder, guard, capabilities)
 
@@ -44,7 +44,7 @@ def run_worker(
         from quarterdeck.control.discovery import split_address  # noqa: PLC0415 - see above
         from quarterdeck.worker.process import Worker  # noqa: PLC0415
 
-        _find_compiled_code(folder)
+        _find_compiled_code(capabilities, folder)
         listens = [] if settings.control_listen is None else [split_address(settings.control_listen)[0]]
         guard = guard_of(settings, folder.path, settings.http_host, *listens)
         return Worker(settings, folder, guard, capabilities)
@@ -52,12 +52,12 @@ def run_worker(
     live(settings.data_dir, make, lifeline)
 
 
-def _find_compiled_code(folder: "DataFolder") -> None:
+def _find_compiled_code(capabilities: Sequence[Capability], folder: "DataFolder") -> None:
     """Its place, before anything asks for it; and if there is none yet, whoever waits for the start is told that it
     takes longer."""
     from quarterdeck.cli.compiled_code import everything  # noqa: PLC0415 - see above
     from quarterdeck.engines.code_folder import share_code_in  # noqa: PLC0415
 
     share_code_in(folder.path)
-    if not everything().is_set():
+    if not everything(capabilities).is_set():
         folder.say_compiling()

@@ -48,7 +48,7 @@ def run(request: CrewRequest, capabilities: Sequence[Capability], *, show_logs: 
             plan = replace(plan, token_file=token_file)
         asyncio.run(_check_ports(plan.coordinator))
         share_code_in(request.data_dir)
-        if not compile_first(console, stop):
+        if not compile_first(capabilities, console, stop):
             return _EXIT_HURRIED
         to_try = [command for one in capabilities for command in one.to_try]
         crew = Crew(plan, to_try, console, stop, None if show_logs else request.data_dir / "logs")

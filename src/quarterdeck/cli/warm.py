@@ -4,8 +4,10 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as Bar
 
 import quarterdeck
+from quarterdeck.capability import Capability
 from quarterdeck.cli.compiled_code import everything
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.engines.code_folder import code_dir, first_writable, folders_written, keep_only_in
@@ -24,17 +27,17 @@ _PACKAGE: Final = Path(quarterdeck.__file__).parent
 _SAY_S: Final = 5.0
 
 
-def run(data_dir: Path | None, lifeline: int | None) -> int:
+def run(capabilities: Sequence[Capability], data_dir: Path | None, lifeline: int | None) -> int:
     if lifeline is not None:
         threading.Thread(target=_end_with, args=(lifeline,), name="lifeline", daemon=True).start()
     if data_dir is not None:
         _make(data_dir)
         keep_only_in(code_dir(data_dir))
-    mark = everything()
+    mark = everything(capabilities)
     first_writable(mark.folders())
     began_s = time.monotonic()
     with Screen(Console(highlight=False, soft_wrap=True)) as screen:
-        _compile(screen)
+        _compile(capabilities, screen)
         mark.set()
         if not mark.is_set():
             raise _not_kept()
@@ -51,8 +54,7 @@ class Screen:
         self._stack = ExitStack()
         self._lock = threading.Lock()
         self._bar: tuple[Bar, TaskID] | None = None
-        self._kernels = Progress(0, 0)
-        self._lines = Progress(0, 0)
+        self._progress: dict[str, Progress] = {}
         self._said_at: float | None = None
 
     def __enter__(self) -> "Screen":
@@ -61,15 +63,9 @@ class Screen:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def moved(self, kernels: Progress) -> None:
+    def moved(self, whose: str, progress: Progress) -> None:
         with self._lock:
-            self._kernels = kernels
-            self._show()
-
-    def lines_moved(self, lines: Progress) -> None:
-        """Of the code that reads lines."""
-        with self._lock:
-            self._lines = lines
+            self._progress[whose] = progress
             self._show()
 
     def waits(self, process: int | None) -> None:
@@ -79,7 +75,7 @@ class Screen:
     def conclude(self, seconds: float) -> None:
         """What was done, and where it is."""
         self._stack.close()
-        compiled = self._kernels.compiled + self._lines.compiled
+        compiled = sum(one.compiled for one in self._progress.values())
         if compiled:
             where = " and ".join(sorted({shown_place(folder) for folder in folders_written()}))
             told = f"compiled {counted(compiled, 'kernel')} in {seconds:.0f} s"
@@ -88,7 +84,8 @@ class Screen:
             self._console.print("nothing to compile: all kernels are there already", markup=False)
 
     def _show(self) -> None:
-        done, total = self._kernels.done + self._lines.done, self._kernels.total + self._lines.total
+        every = self._progress.values()
+        done, total = sum(one.done for one in every), sum(one.total for one in every)
         if self._console.is_terminal:
             if self._bar is None:
                 bar = Bar(
@@ -118,23 +115,13 @@ def shown_place(folder: Path) -> str:
     return str(_PACKAGE if folder.name == "__pycache__" else folder.parent)
 
 
-def _compile(screen: Screen) -> None:
-    """What Python calls with arrays is compiled here, what reads lines by a process of its own at the same time."""
-    from quarterdeck.metrics.warming import warm_all  # noqa: PLC0415 - the compiler; whether there is a place is first
-    from quarterdeck.search.engine.line_code import SCAN_LINES  # noqa: PLC0415
-
-    def load_lines() -> None:
-        SCAN_LINES.load()
-        screen.lines_moved(Progress(1, 1, compiled=1))
-
-    with ThreadPoolExecutor(1, thread_name_prefix="lines") as executor:
-        lines = None
-        if not SCAN_LINES.is_ready:
-            screen.lines_moved(Progress(0, 1))
-            lines = executor.submit(load_lines)
-        warm_all(screen.moved, screen.waits)
-        if lines is not None:
-            lines.result()
+def _compile(capabilities: Sequence[Capability], screen: Screen) -> None:
+    """All at the same time, each in a thread of its own."""
+    made = [(one.name, one.compiled.make.load()) for one in capabilities if one.compiled is not None]
+    with ThreadPoolExecutor(max(1, len(made)), thread_name_prefix="compile") as executor:
+        running = [executor.submit(make, partial(screen.moved, whose), screen.waits) for whose, make in made]
+        for one in running:
+            one.result()
 
 
 def _make(data_dir: Path) -> None:

@@ -28,8 +28,6 @@ coordinator:
   tls_authority: /etc/quarterdeck/authority.pem
   token_file: /etc/quarterdeck/token
   spool_limit_bytes: 50GiB
-  metrics:
-    queries_at_once: 50
 worker:
   join: [coordinator-1.example:7071, coordinator-2.example:7071]
   data_dir: /var/lib/quarterdeck
@@ -52,9 +50,8 @@ A setting comes from the first of these places that has it:
 3. A YAML file, named by `--config FILE` or `{CONFIG_VARIABLE}`, with a section for each kind of process.
 4. The default.
 
-The settings of a capability are in a section of their own below that of the process: `coordinator:`, `metrics:`,
-`queries_at_once:` in the file, `metrics.queries_at_once` with `--set`, and
-`QUARTERDECK_COORDINATOR_METRICS__QUERIES_AT_ONCE` in the environment.
+The settings of a capability are in a section of their own below that of the process, as those of S3 are: `coordinator:`,
+`s3:`, `region:` in the file, `s3.region` with `--set`, and `QUARTERDECK_COORDINATOR_S3__REGION` in the environment.
 
 A name that is not a setting is an error, wherever it is written, and so is a value that is not allowed. All mistakes
 are reported together, each with its place. Names end with their unit: `_s` means seconds, as a number; `_bytes` means a

@@ -38,7 +38,7 @@ class Section(BaseModel):
     """What its settings were called when they stood among the process's own: the new name by the old one."""
 
     def conflicts(self, process: "ProcessSettings") -> Iterator[Conflict]:
-        """Settings that make no sense together, by their whole names: `metrics.leaf_memory_bytes`."""
+        """Settings that make no sense together, by their whole names, with that of the section."""
         del process
         yield from ()
 

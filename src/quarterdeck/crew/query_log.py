@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from itertools import islice
 from types import TracebackType
-from typing import Final, Protocol
+from typing import Final, NewType, Protocol
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.ids import QueryId
@@ -28,12 +28,8 @@ MOST_CHARACTERS: Final = 1000
 _GONE: Final = "whoever asked has gone, or its time was over"
 
 
-class QueryKind(StrEnum):
-    """What is asked, and where: `/api/v1`, `/v1/scan`, `/v1/search`."""
-
-    METRICS = "metrics"
-    SCAN = "scan"
-    SEARCH = "search"
+QueryKind = NewType("QueryKind", str)
+"""What is asked, for people: each capability that answers names its own."""
 
 
 class QueryState(StrEnum):
@@ -43,7 +39,7 @@ class QueryState(StrEnum):
     RUNNING = "running"
     SUCCEEDED = "succeeded"
     PARTIAL = "partial"
-    """A search that could not search everything, and said so."""
+    """Something is missing from its answer, and it said so."""
     FAILED = "failed"
     CANCELED = "canceled"
 
@@ -157,7 +153,7 @@ class AskedQuery:
             **NO_FIGURES,
             **(told or {}),
             "query_id": self.query_id,
-            "kind": self.kind.value,
+            "kind": self.kind,
             "text": self._text,
             "tenant": printable(self._tenant),
             "state": self.state.value,

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from quarterdeck.capability import Capability, Command
+from quarterdeck.capability import Capability, Command, CompiledCode
 from quarterdeck.core.named import Named
 from quarterdeck.core.workcoord.kinds import WorkKind
 
@@ -17,6 +17,9 @@ METRICS: Final = Capability(
     on_coordinator=Named("quarterdeck.metrics.on_coordinator:MetricsOnCoordinator"),
     on_worker=Named("quarterdeck.metrics.on_worker:MetricsOnWorker"),
     kinds=(WorkKind("leaf"),),
+    compiled=CompiledCode(
+        ("quarterdeck.metrics.promql.kernels", "quarterdeck.metrics.api"), Named("quarterdeck.metrics.warming:warm_all")
+    ),
     to_try=("quarterdeck sample-data", "quarterdeck import METRICS.om", "quarterdeck metrics"),
     commands=(
         Command("import", "Import metrics into the lake.", Named(f"{_SIGNATURES}:import_metrics")),

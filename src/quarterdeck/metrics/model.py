@@ -4,10 +4,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from quarterdeck.core.workcoord.kinds import WorkKind
+from quarterdeck.crew.query_log import QueryKind
 from quarterdeck.stores.objects import ObjectRef
 
 LEAF: Final = WorkKind("leaf")
 """One leaf of a query over some segments: what a worker does for PromQL."""
+METRICS_QUERY: Final = QueryKind("metrics")
+"""What a query of these is called for people."""
 MOST_SHARDS: Final = 16
 """The series of a time range are stored in at most so many parts, unless an import is told another number: as many
 workers can share one leaf, and as many files there are for each time range. The number of a segment's parts is a power

@@ -12,8 +12,8 @@ from quarterdeck.crew.artifacts.fetched import FetchedArtifact
 from quarterdeck.crew.coordinator import CoordinatorDriver
 from quarterdeck.crew.harvest import Harvest, Window
 from quarterdeck.crew.process.clocks import RandomIds
-from quarterdeck.crew.query_log import AskedQuery, QueryKind
-from quarterdeck.metrics.model import LEAF
+from quarterdeck.crew.query_log import AskedQuery
+from quarterdeck.metrics.model import LEAF, METRICS_QUERY
 from quarterdeck.metrics.planning import Selection, divide
 from quarterdeck.metrics.promql.errors import LimitExceeded
 from quarterdeck.metrics.promql.labels import METRIC_NAME, Labels
@@ -89,7 +89,7 @@ class SeriesService:
     async def series(self, request: SeriesRequest, held: ExitStack) -> FoundSeries:
         """All that match, by works for the crew."""
         query_id = self._ids.query_id()
-        with self._queries.log.asked(query_id, QueryKind.METRICS, _shown(request), request.tenant) as asked:
+        with self._queries.log.asked(query_id, METRICS_QUERY, _shown(request), request.tenant) as asked:
             return await self._series(request, held, asked)
 
     async def _series(self, request: SeriesRequest, held: ExitStack, asked: AskedQuery) -> FoundSeries:

@@ -31,11 +31,11 @@ from quarterdeck.crew.observers.timelines import Timelines
 from quarterdeck.crew.ports import Clock
 from quarterdeck.crew.process.clocks import RandomIds
 from quarterdeck.crew.process.memory_budget import FREE_BYTES, MemoryBudget
-from quarterdeck.crew.query_log import AskedQuery, QueryKind, QueryLog
+from quarterdeck.crew.query_log import AskedQuery, QueryLog
 from quarterdeck.http.watched import OpenAnswers
 from quarterdeck.metrics.catalog import Catalog
 from quarterdeck.metrics.memory_share import MemoryShare
-from quarterdeck.metrics.model import LEAF
+from quarterdeck.metrics.model import LEAF, METRICS_QUERY
 from quarterdeck.metrics.planning import WORK_ROWS, Division, Selection, divide, selections_of
 from quarterdeck.metrics.promql.blocks import SeriesBlock
 from quarterdeck.metrics.promql.errors import LimitExceeded
@@ -168,7 +168,7 @@ class MetricsService:
 
     def asked(self, request: QueryRequest) -> AskedQuery:
         """A query that is to be opened: people see it from now on."""
-        return self.log.asked(self._ids.query_id(), QueryKind.METRICS, request.text, request.tenant)
+        return self.log.asked(self._ids.query_id(), METRICS_QUERY, request.text, request.tenant)
 
     async def selections(self, request: QueryRequest, at_most: int) -> list[Selection]:
         """What the selectors of a query look for, the first of them; nothing is read."""

@@ -29,6 +29,7 @@ from quarterdeck.scan.row_window import RowWindow
 from quarterdeck.stores.objects import ObjectRef, ObjectStores
 from quarterdeck.stores.source_roots import Border, SourceRoots
 
+_SCAN: Final = QueryKind("scan")
 _LEAF: Final = LeafId("scan")
 
 
@@ -109,7 +110,7 @@ class ScanService:
 
     def asked(self, request: ScanRequest, tenant: str) -> AskedQuery:
         """A scan that is to be planned: people see it from now on."""
-        return self.log.asked(self._ids.query_id(), QueryKind.SCAN, request.sql, tenant)
+        return self.log.asked(self._ids.query_id(), _SCAN, request.sql, tenant)
 
     async def insist_within(
         self, roots: SourceRoots, caller: Caller, request: ScanRequest, tenant: str

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from quarterdeck.capability import Capability, Command, OwnProcess, Shelf, World
+from quarterdeck.capability import Capability, Command, CompiledCode, OwnProcess, Shelf, World
 from quarterdeck.core.named import Named
 
 SEARCH: Final = Capability(
@@ -12,6 +12,7 @@ SEARCH: Final = Capability(
     metrics=Named("quarterdeck.search.metering:METRICS_OF_SEARCH"),
     on_coordinator=Named("quarterdeck.search.on_coordinator:SearchOnCoordinator"),
     on_worker=Named("quarterdeck.search.on_worker:search_on_worker"),
+    compiled=CompiledCode(("quarterdeck.search.engine",), Named("quarterdeck.search.engine.line_code:compile_lines")),
     to_try=("quarterdeck search 'error | count() by host' LOGS",),
     commands=(
         Command("search", "Search logs on the crew, or alone.", Named("quarterdeck.search.commands.signatures:search")),

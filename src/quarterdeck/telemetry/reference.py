@@ -12,8 +12,8 @@ _HEAD = """\
 # Metrics
 
 Every process answers `GET /metrics` in Prometheus' text format, or in OpenMetrics if the scraper asks for it.
-OpenMetrics has exemplars: a bucket shows the `query_id` and `work_id` of one observation in it, and you can search logs
-and spans for them.
+OpenMetrics has exemplars: a bucket shows the `query_id` and `work_id` of one observation in it, and you find
+them in logs and spans.
 
 Ids are never labels. Label values come from closed sets, so the number of time series of a process is fixed. There are
 two exceptions. The values of `node` are the nodes of the workers; if there are more than 1,000, those with the largest

@@ -1,7 +1,6 @@
 """What several commands take on the command line, and how `--set` is read. Nothing heavy may be imported here."""
 
 from collections.abc import Iterable, Mapping
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -106,73 +105,6 @@ LookingTenant = Annotated[
 Timeout = Annotated[
     str | None, typer.Option(metavar="DURATION", help="Give up after this time: 30s, or a number of seconds.")
 ]
-
-
-class RowFormat(StrEnum):
-    """How `scan` shows rows."""
-
-    TABLE = "table"
-    CSV = "csv"
-    NDJSON = "ndjson"
-
-
-class SearchFormat(StrEnum):
-    """How `search` shows rows."""
-
-    AUTO = "auto"
-    LINES = "lines"
-    TABLE = "table"
-    NDJSON = "ndjson"
-    CSV = "csv"
-
-
-class SearchOrder(StrEnum):
-    """In which order records come that no stage has ordered."""
-
-    TIME = "time"
-    INPUT = "input"
-    NONE = "none"
-
-
-class MetricsFormat(StrEnum):
-    """What `import` reads."""
-
-    OPENMETRICS = "openmetrics"
-    PROMETHEUS = "prometheus"
-    PARQUET = "parquet"
-
-
-class TimestampUnit(StrEnum):
-    """Of times that are plain numbers."""
-
-    SECONDS = "s"
-    MILLISECONDS = "ms"
-    MICROSECONDS = "us"
-    NANOSECONDS = "ns"
-
-
-class QueryFormat(StrEnum):
-    """How `query` shows an answer."""
-
-    CHART = "chart"
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-
-
-class ListFormat(StrEnum):
-    """How `metrics` shows its list."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-
-
-class Partial(StrEnum):
-    """What `query` makes of samples that cannot be read."""
-
-    ALLOW = "allow"
-    DENY = "deny"
 
 
 def parse_settings(texts: Iterable[str] | None) -> dict[str, object]:

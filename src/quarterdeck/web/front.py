@@ -18,12 +18,12 @@ from quarterdeck.web.page import FRONT_SCRIPT, escape, page, page_headers
 from quarterdeck.web.reference import reference_router
 
 _LINKS: Final = (
-    ("docs", "every path with its parameters and answers"),
-    ("openapi.json", "the same for programs"),
-    ("metrics", "figures for Prometheus"),
-    ("health", "whether it is running"),
-    ("ready", "whether it can answer, and what is missing"),
-    ("monitor/scaling", "figures for an autoscaler"),
+    ("/docs", "every path with its parameters and answers"),
+    ("/openapi.json", "the same for programs"),
+    ("/metrics", "figures for Prometheus"),
+    ("/health", "whether it is running"),
+    ("/ready", "whether it can answer, and what is missing"),
+    ("/monitor/scaling", "figures for an autoscaler"),
 )
 _PLAIN_HOST: Final = re.compile(r"[A-Za-z0-9._-]{1,253}(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]{2,45}\](:[0-9]{1,5})?")
 _HEADERS: Final = page_headers(FRONT_SCRIPT)
@@ -102,7 +102,7 @@ def _state(lacks: Sequence[str]) -> str:
 
 def _text(front: Front, url: str, lacks: Sequence[str]) -> str:
     lines = [f"Quarterdeck {front.role} {__version__}, {_state(lacks)}.", front.about, ""]
-    lines += [f"{url}/{path:<16} {what}" for path, what in _LINKS]
+    lines += [f"{url}{path:<17} {what}" for path, what in _LINKS]
     for ask in front.asks:
         lines += ["", f"{ask.title}:", ask.at(url)]
     return "\n".join(lines) + "\n"
@@ -116,7 +116,7 @@ def _document(front: Front, url: str, lacks: Sequence[str]) -> dict[str, object]
         "about": front.about,
         "ready": not lacks,
         "missing": list(lacks),
-        "links": {path: f"{url}/{path}" for path, _ in _LINKS},
+        "links": {path[1:]: f"{url}{path}" for path, _ in _LINKS},
         "ask": [{"title": ask.title, "text": ask.at(url)} for ask in front.asks],
     }
 
@@ -124,7 +124,7 @@ def _document(front: Front, url: str, lacks: Sequence[str]) -> dict[str, object]
 def _body(front: Front, url: str, lacks: Sequence[str]) -> str:
     kind = "late" if lacks else "good"
     links = "".join(
-        f'<li><a href="{escape(path)}">/{escape(path)}</a> <span class="dim">{escape(what)}</span></li>'
+        f'<li><a href="{escape(path[1:])}">{escape(path)}</a> <span class="dim">{escape(what)}</span></li>'
         for path, what in _LINKS
     )
     asks = "".join(f"<h3>{escape(ask.title)}</h3><pre><code>{escape(ask.at(url))}</code></pre>" for ask in front.asks)

@@ -17,7 +17,7 @@ def coordinator(asks: Iterable[Ask]) -> Front:
 
 WORKER: Final = Front(
     "worker",
-    "It executes what coordinators and searches give it, and keeps files in its cache. Queries are for a coordinator.",
+    "It executes what it is given, and keeps files in its cache. Queries are for a coordinator.",
     (Ask("Its figures", curl("/monitor/scaling")),),
     (Panel("figures", "monitor/scaling", "Load"),),
 )

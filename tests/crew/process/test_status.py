@@ -138,9 +138,9 @@ async def test_to_drain_a_worker_that_is_not_there_is_an_error_that_says_where_t
 @played
 async def test_queries_are_shown_while_they_run_and_after() -> None:
     async with shore_with_worker() as (shore, link):
-        with shore.log.asked(QueryId("ended"), QueryKind.SCAN, "select 1", "default"):
+        with shore.log.asked(QueryId("ended"), QueryKind("scan"), "select 1", "default"):
             shore.driver.open_query(QueryId("ended"), None).seal()
-        shore.log.asked(QueryId("running"), QueryKind.METRICS, "up", "acme").begin()
+        shore.log.asked(QueryId("running"), QueryKind("metrics"), "up", "acme").begin()
         running = shore.driver.open_query(QueryId("running"), None)
         running.submit(leaf("a", QueryId("running")))
         assignment: AssignWork = await link.hear_a(AssignWork)
@@ -163,7 +163,7 @@ async def test_queries_are_shown_while_they_run_and_after() -> None:
 async def test_a_tenant_sees_its_own_queries_and_whoever_names_none_sees_all() -> None:
     shore = Shore()
     for tenant in ("acme", "default"):
-        shore.log.asked(QueryId(tenant), QueryKind.SEARCH, "error", tenant).end(None)
+        shore.log.asked(QueryId(tenant), QueryKind("search"), "error", tenant).end(None)
 
     async def seen(**headers: str) -> list[str]:
         return [each["query_id"] for each in (await ask(shore.app, "/v1/queries", **headers)).json]
@@ -178,7 +178,7 @@ async def test_a_tenant_sees_its_own_queries_and_whoever_names_none_sees_all() -
 async def test_no_more_queries_are_told_than_are_asked_for() -> None:
     shore = Shore()
     for number in range(120):
-        shore.log.asked(QueryId(str(number)), QueryKind.SCAN, "select 1", "default").end(None)
+        shore.log.asked(QueryId(str(number)), QueryKind("scan"), "select 1", "default").end(None)
     assert len((await shore.get("/v1/queries")).json) == 100
     assert [each["query_id"] for each in (await shore.get("/v1/queries?limit=2")).json] == ["119", "118"]
     assert (await shore.get("/v1/queries?limit=1001")).status == 400

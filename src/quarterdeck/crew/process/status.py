@@ -31,7 +31,7 @@ _EXAMPLE: Final[dict[str, object]] = {
     "artifact_bytes": 40960,
     "first_result_s": 0.25,
     "query_id": "0d768d58a1b24c6f8f3f7a3f3d5c9e10",
-    "kind": "scan",
+    "kind": "sql",
     "text": "select count(*) from files",
     "tenant": "default",
     "state": "failed",

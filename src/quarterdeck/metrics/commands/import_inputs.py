@@ -15,11 +15,11 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.metrics.commands.choices import MetricsFormat
 from quarterdeck.paths import whole_location
 from quarterdeck.stores.limits import MIB
 from quarterdeck.stores.locations import parse_location
 from quarterdeck.stores.objects import ObjectRef, ObjectStores
-from quarterdeck.terminal.options import MetricsFormat
 
 STDIN: Final = "-"
 MOST_COPIED_BYTES: Final = 16 * 1024 * MIB

@@ -15,6 +15,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeE
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.metrics.catalog import ImportRecord, list_imports
+from quarterdeck.metrics.commands.choices import MetricsFormat, TimestampUnit
 from quarterdeck.metrics.commands.import_inputs import Input, check_names, inputs_of, opened
 from quarterdeck.metrics.commands.lake_target import LakeTarget, TargetOrder, find_target
 from quarterdeck.metrics.importing import importer
@@ -27,7 +28,6 @@ from quarterdeck.metrics.importing.prometheus_text import PrometheusTextReader
 from quarterdeck.metrics.promql.labels import METRIC_NAME
 from quarterdeck.metrics.tables import METRICS_SCHEMA
 from quarterdeck.stores.database.opening import open_database, place_of
-from quarterdeck.terminal.options import MetricsFormat, TimestampUnit
 from quarterdeck.terminal.short_numbers import shown_size
 from quarterdeck.terminal.shown_times import shown_span, shown_time
 from quarterdeck.terminal.telling import counted, printable, tell

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, TextIO
 
+from quarterdeck.metrics.commands.choices import ListFormat
 from quarterdeck.metrics.commands.metric_answers import MetricAnswer, ask_names, ask_ranges
 from quarterdeck.metrics.name_patterns import name_pattern
 from quarterdeck.terminal.client import Access, Client
-from quarterdeck.terminal.options import ListFormat
 from quarterdeck.terminal.shown_times import shown_span, shown_time
 from quarterdeck.terminal.telling import printable, reader_gone
 

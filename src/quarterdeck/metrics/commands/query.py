@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.metrics.commands.chart_canvas import dots_within
+from quarterdeck.metrics.commands.choices import QueryFormat
 from quarterdeck.metrics.commands.query_answer import Kind, QueryAnswer, read_notes
 from quarterdeck.metrics.commands.query_request import Question, ask, read, read_document
 from quarterdeck.metrics.commands.query_times import Range, TimeOptions, resolve_times
 from quarterdeck.terminal.client import Access, Client
-from quarterdeck.terminal.options import QueryFormat
 from quarterdeck.terminal.telling import counted, printable, reader_gone
 from quarterdeck.terminal.times import now_s
 

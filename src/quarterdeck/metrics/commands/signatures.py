@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from quarterdeck.metrics.commands.choices import ListFormat, MetricsFormat, Partial, QueryFormat, TimestampUnit
 from quarterdeck.terminal import options as opt
 from quarterdeck.terminal.telling import exit_code_of
 
@@ -19,7 +20,7 @@ def import_metrics(
         ),
     ] = None,
     format: Annotated[  # noqa: A002 - the word that people write
-        opt.MetricsFormat | None, typer.Option(help="What the files are.  [default: by their names]")
+        MetricsFormat | None, typer.Option(help="What the files are.  [default: by their names]")
     ] = None,
     at: Annotated[
         str | None,
@@ -36,8 +37,8 @@ def import_metrics(
         str, typer.Option(metavar="COLUMN", help="Parquet: the column with the time.")
     ] = "timestamp",
     timestamp_unit: Annotated[
-        opt.TimestampUnit, typer.Option(help="Parquet: the unit of times that are plain numbers.")
-    ] = opt.TimestampUnit.MILLISECONDS,
+        TimestampUnit, typer.Option(help="Parquet: the unit of times that are plain numbers.")
+    ] = TimestampUnit.MILLISECONDS,
     start_timestamp_column: Annotated[
         str | None,
         typer.Option(
@@ -189,8 +190,8 @@ def list_metrics(
         str, typer.Argument(help="Only names that contain this, or match it with * and ?.", show_default=False)
     ] = "",
     format: Annotated[  # noqa: A002 - the word that people write
-        opt.ListFormat, typer.Option(help="JSON and CSV also have the number of samples and the help texts.")
-    ] = opt.ListFormat.TABLE,
+        ListFormat, typer.Option(help="JSON and CSV also have the number of samples and the help texts.")
+    ] = ListFormat.TABLE,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many metrics to list at most.")] = 1000,
     tenant: opt.Tenant = None,
     url: opt.Url = opt.DEFAULT_URL,
@@ -232,13 +233,13 @@ def query(
         typer.Option(metavar="DURATION", help="Time between two points.  [default: what the chart has room for]"),
     ] = None,
     format: Annotated[  # noqa: A002 - the word that people write
-        opt.QueryFormat | None,
+        QueryFormat | None,
         typer.Option(help="[default: table; for a range a chart on a terminal, csv in a pipe]"),
     ] = None,
     timeout: opt.Timeout = None,
     tenant: opt.Tenant = None,
     partial: Annotated[
-        opt.Partial | None,
+        Partial | None,
         typer.Option(help="Whether to answer without segments that cannot be read.  [default: deny]"),
     ] = None,
     url: opt.Url = opt.DEFAULT_URL,
@@ -273,7 +274,7 @@ def query(
 
     times = TimeOptions(at, start, end, last, step)
     opt.check_times(at, start, end, last, step)
-    if format is opt.QueryFormat.CHART and not times.is_range:
+    if format is QueryFormat.CHART and not times.is_range:
         raise typer.BadParameter("a chart needs a range: add --last 1h", param_hint="--format")
     order = QueryOrder(query, times, format, timeout, tenant, partial)
     access = Access(url, token_file, authority, insecure)

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from quarterdeck.core.errors import QuarterdeckError
+from quarterdeck.scan.commands.choices import RowFormat
 from quarterdeck.scan.commands.scan_stream import ScanStream
 from quarterdeck.terminal.client import Access, Client
 from quarterdeck.terminal.documents import ask_query
-from quarterdeck.terminal.options import RowFormat
 from quarterdeck.terminal.sources import absolute
 from quarterdeck.terminal.stdout_place import rows_stay_off_the_screen
 from quarterdeck.terminal.telling import counted, reader_gone

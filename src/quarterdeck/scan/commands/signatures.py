@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from quarterdeck.scan.commands.choices import RowFormat
 from quarterdeck.terminal import options as opt
 from quarterdeck.terminal.telling import exit_code_of
 
@@ -48,7 +49,7 @@ def scan(
         typer.Option("--parts", help="Run the SELECT over each group of files by itself, and show all their rows."),
     ] = False,
     format: Annotated[  # noqa: A002 - the word that people write
-        opt.RowFormat | None,
+        RowFormat | None,
         typer.Option(help="A table of the first rows, or all rows as they arrive.  [default: table]"),
     ] = None,
     output: Annotated[
@@ -97,7 +98,7 @@ def scan(
         raise typer.BadParameter("rows go to a file or are shown, not both", param_hint="--output and --format")
     if merge is not None and parts:
         raise typer.BadParameter("rows are merged or shown as they are, not both", param_hint="--merge and --parts")
-    shown = format or opt.RowFormat.TABLE
+    shown = format or RowFormat.TABLE
     order = ScanOrder(sql, sources, shown, output, merge, files_per_work, timeout_s, parts=parts)
     access = Access(url, token_file, authority, insecure)
     raise typer.Exit(exit_code_of(lambda: run(access, order)))

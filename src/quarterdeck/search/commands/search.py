@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from quarterdeck.capability import Capability
 from quarterdeck.core.errors import ERROR_TABLE, ErrorCode, QuarterdeckError
+from quarterdeck.search.commands.choices import SearchFormat, SearchOrder
 from quarterdeck.search.commands.search_events import Done, Event, EventSource, Progress, Rows
 from quarterdeck.terminal.client import Access, Client
-from quarterdeck.terminal.options import SearchFormat, SearchOrder
 from quarterdeck.terminal.sources import absolute
 from quarterdeck.terminal.telling import reader_gone
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from quarterdeck.local_crew.handed_settings import taken_over
+from quarterdeck.search.commands.choices import SearchFormat, SearchOrder
 from quarterdeck.terminal import options as opt
 from quarterdeck.terminal.telling import exit_code_of
 
@@ -29,7 +30,7 @@ def search(
     start: Annotated[str | None, typer.Option(metavar="TIME", help="Records from this time on.")] = None,
     end: Annotated[str | None, typer.Option(metavar="TIME", help="Records before this time.")] = None,
     order: Annotated[
-        opt.SearchOrder | None,
+        SearchOrder | None,
         typer.Option(
             help="Order of records, unless a stage sorts: by time, as in the files, or as found.  [default: time]"
         ),
@@ -44,11 +45,11 @@ def search(
         int | None, typer.Option(min=1, max=100, help="How many workers to reserve at most.  [default: 16]")
     ] = None,
     format: Annotated[  # noqa: A002 - the word that people write
-        opt.SearchFormat,
+        SearchFormat,
         typer.Option(
             help="auto is lines or a table on a terminal, and ndjson in a pipe. csv comes when everything is found."
         ),
-    ] = opt.SearchFormat.AUTO,
+    ] = SearchFormat.AUTO,
     output: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write all rows to this file instead, as NDJSON.", dir_okay=False),
@@ -92,7 +93,7 @@ def search(
 
     if start is not None and end is not None and last is not None:
         raise typer.BadParameter("two of --start, --end and --last say where a range is", param_hint="--last")
-    if output is not None and format not in (opt.SearchFormat.AUTO, opt.SearchFormat.NDJSON):
+    if output is not None and format not in (SearchFormat.AUTO, SearchFormat.NDJSON):
         raise typer.BadParameter("a file is NDJSON", param_hint="--output and --format")
     if local and tenant is not None:
         raise typer.BadParameter("this process alone has no tenants", param_hint="--tenant and --local")

@@ -33,6 +33,8 @@ from quarterdeck.telemetry.traces import span
 
 _log = get_logger(__name__)
 
+_SEARCH: Final = QueryKind("search")
+
 
 class QueryIds(Protocol):
     def query_id(self) -> QueryId: ...
@@ -126,7 +128,7 @@ class SearchService:
 
     def _asked(self, request: SearchRequest, tenant: str) -> AskedQuery:
         """A search that is to be planned: people see it from now on."""
-        return self.log.asked(self._ids.query_id(), QueryKind.SEARCH, request.query, tenant)
+        return self.log.asked(self._ids.query_id(), _SEARCH, request.query, tenant)
 
     @asynccontextmanager
     async def opened(
