@@ -50,8 +50,9 @@ A setting comes from the first of these places that has it:
 3. A YAML file, named by `--config FILE` or `{CONFIG_VARIABLE}`, with a section for each kind of process.
 4. The default.
 
-The settings of a capability are in a section of their own below that of the process, as those of S3 are: `coordinator:`,
-`s3:`, `region:` in the file, `s3.region` with `--set`, and `QUARTERDECK_COORDINATOR_S3__REGION` in the environment.
+The settings of a capability are in a section of their own below that of the process, as those of S3 are:
+`coordinator:`, `s3:`, `region:` in the file, `s3.region` with `--set`, and
+`QUARTERDECK_COORDINATOR_S3__REGION` in the environment.
 
 A name that is not a setting is an error, wherever it is written, and so is a value that is not allowed. All mistakes
 are reported together, each with its place. Names end with their unit: `_s` means seconds, as a number; `_bytes` means a
