@@ -12,6 +12,7 @@ from quarterdeck.capability.offers import Offers
 from quarterdeck.config import CoordinatorSettings
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
 from quarterdeck.crew.coordinator import CoordinatorDriver
+from quarterdeck.crew.declared.declarations import Declarations
 from quarterdeck.crew.leadership import Leadership
 from quarterdeck.crew.observers.timelines import Timelines
 from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds
@@ -58,6 +59,8 @@ class CoordinatorHost:
     """With the tables of every capability."""
     leadership: Leadership | None
     """Whether this coordinator leads, and under which fence. None if no capability declares state: then nobody does."""
+    declarations: Declarations | None
+    """Where a part declares what workers are to hold. None if no capability has things of a kind that is held."""
     disk: DiskBudget
     memory: MemoryBudget
     log: QueryLog

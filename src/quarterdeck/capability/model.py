@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from quarterdeck.capability.coordinator import CoordinatorHost, CoordinatorPart
     from quarterdeck.capability.worker import WorkerHost, WorkerPart
     from quarterdeck.config import ProcessSettings, Section
+    from quarterdeck.core.reconcile.model import HeldKind
     from quarterdeck.core.workcoord.kinds import WorkKind
     from quarterdeck.engines.first_compile import OnProgress, OnWait
     from quarterdeck.local_crew.worker_to_be import Advice
@@ -67,6 +68,8 @@ class Capability:
     """The tables that a coordinator's database has for it."""
     declares_state: bool = False
     """Whether its part of a coordinator needs to know who leads. If no capability does, nobody is elected."""
+    held_kinds: tuple["HeldKind", ...] = ()
+    """Of things that its part of a coordinator declares, and its part of a worker holds. It needs a leader, too."""
     metrics: Named["MetricsOf"] | None = None
     """What it measures, for the reference."""
     on_coordinator: Named["Callable[[CoordinatorHost], CoordinatorPart | None]"] | None = None

@@ -10,9 +10,11 @@ from fastapi import APIRouter
 
 from quarterdeck.capability.offers import Offers
 from quarterdeck.config import WorkerSettings
+from quarterdeck.core.reconcile.model import HeldKind
 from quarterdeck.core.workcoord.coordinator.effects import Outcome
 from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.core.workcoord.model import AttemptId
+from quarterdeck.crew.declared.holding import HeldKindOffer
 from quarterdeck.crew.executors import KindExecutor
 from quarterdeck.crew.ports import Clock
 from quarterdeck.crew.process.guard import Guard
@@ -58,6 +60,10 @@ class WorkerPart:
 
     def executors(self) -> Mapping[WorkKind, KindExecutor]:
         """For each kind of work that it executes."""
+        return {}
+
+    def holders(self) -> Mapping[HeldKind, HeldKindOffer]:
+        """For each kind of declared thing that it can hold: with threads and memory of its own, and no slot."""
         return {}
 
     def caches(self) -> Sequence[Callable[[], object]]:

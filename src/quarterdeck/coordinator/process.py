@@ -19,6 +19,7 @@ from quarterdeck.control.discovery import join_address
 from quarterdeck.core.backoff import Backoff
 from quarterdeck.core.ids import CoordinatorId, WorkerId
 from quarterdeck.core.leadership.model import LeaseConfig
+from quarterdeck.core.reconcile.leader import LeaderMachine
 from quarterdeck.core.workcoord.coordinator import CoordinatorMachine
 from quarterdeck.core.workcoord.coordinator import effects as ef
 from quarterdeck.core.workcoord.coordinator import events as ev
@@ -29,6 +30,10 @@ from quarterdeck.crew.artifacts.failures import FetchFailure
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
 from quarterdeck.crew.artifacts.fetcher import ArtifactFetcher
 from quarterdeck.crew.coordinator import CoordinatorDriver
+from quarterdeck.crew.declared.database_store import DatabaseStore
+from quarterdeck.crew.declared.declarations import Declarations
+from quarterdeck.crew.declared.leader import LeaderDriver
+from quarterdeck.crew.declared.tables import DECLARED_SCHEMA
 from quarterdeck.crew.driver import Observers
 from quarterdeck.crew.leadership import Leadership
 from quarterdeck.crew.observers.journal import CoordinatorJournal, log_trouble
@@ -127,11 +132,14 @@ class Coordinator:
         self._objects = ObjectStores(s3, timeout_s=settings.store_timeout_s)
         StoreMetrics(self._registry).read_figures_from(self._objects.figures)
         self._memory = MemoryBudget(settings.memory_bytes)
-        elects = any(one.declares_state for one in capabilities)
+        declares = any(one.held_kinds for one in capabilities)
+        elects = declares or any(one.declares_state for one in capabilities)
         schemas = [one.schema.load() for one in capabilities if one.schema is not None]
         schemas += [FENCES_SCHEMA, LEADERSHIP_SCHEMA] if elects else []
+        schemas += [DECLARED_SCHEMA] if declares else []
         self._database = ThreadedDatabase(open_database(settings.database_url, schemas))
         self._leadership = self._candidacy() if elects else None
+        self._leader = self._declare(self._leadership) if declares and self._leadership is not None else None
         host = CoordinatorHost(
             settings=settings,
             folder=folder,
@@ -149,6 +157,7 @@ class Coordinator:
             ),
             database=self._database,
             leadership=self._leadership,
+            declarations=None if self._leader is None else Declarations(self._leader.store, self._leader.look),
             disk=self._budget,
             memory=self._memory,
             log=self._log,
@@ -232,8 +241,24 @@ class Coordinator:
         LeadershipMetrics(self._registry).read_figures_from(leadership.figures)
         return leadership
 
+    def _declare(self, leadership: Leadership) -> LeaderDriver:
+        leader = LeaderDriver(
+            LeaderMachine(),
+            DatabaseStore(self._database),
+            clock=self._clock,
+            send=self._driver.say,
+            on_doubt=leadership.refused,
+        )
+        self._driver.invite(leader)
+        leadership.follow(leader.lead)
+        return leader
+
     async def _stand(self, stack: AsyncExitStack, leadership: Leadership, signals: StopSignals) -> None:
         """When all parts are there: one that leads is asked at once."""
+        if self._leader is not None:
+            leading = asyncio.create_task(self._leader.run(), name="declared things")
+            leading.add_done_callback(lambda task: stop_if_broken(task, signals))
+            stack.push_async_callback(end_task, leading)
         standing = asyncio.create_task(leadership.run(), name="leadership")
         standing.add_done_callback(lambda task: stop_if_broken(task, signals))
         stack.push_async_callback(end_task, standing)

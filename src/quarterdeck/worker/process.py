@@ -27,6 +27,7 @@ from quarterdeck.core.workcoord.worker import effects as ef
 from quarterdeck.core.workcoord.worker import events as ev
 from quarterdeck.crew.artifacts.format import PATH_PREFIX
 from quarterdeck.crew.artifacts.route import ArtifactRoute
+from quarterdeck.crew.declared.holder import HolderDriver
 from quarterdeck.crew.driver import Observers
 from quarterdeck.crew.executors import Executors
 from quarterdeck.crew.observers.journal import WorkerJournal, log_trouble
@@ -83,6 +84,8 @@ class Worker:
         self._store_metrics = StoreMetrics(self._registry)
         self._memory = MemoryBudget(settings.memory_bytes)
         self._parts: Sequence[WorkerPart] = ()
+        self._holder: HolderDriver | None = None
+        """Where nothing can be held, there is none."""
         self._warm = False
         self._clean = True
         self._doors = Doors(guard, http_limits(settings))
@@ -104,6 +107,7 @@ class Worker:
             self._driver = self._make_driver()
             self._metrics.read_figures_from(self._figures)
             self._store_metrics.read_figures_from(self._storage.objects.figures)
+            self._hold(stack)
             running = asyncio.create_task(self._driver.run(), name="driver")
             stack.push_async_callback(end_task, running)
             if not await self._warm_up(signals):
@@ -180,6 +184,15 @@ class Worker:
             on_lost=self._result_lost,
             on_download=self._downloaded,
         )
+
+    def _hold(self, stack: AsyncExitStack) -> None:
+        offers = {kind: one for part in self._parts for kind, one in part.holders().items()}
+        if offers:
+            holder = self._holder = HolderDriver(offers, clock=self._clock, send=self._driver.say)
+            self._driver.invite(holder)
+            holding = asyncio.create_task(holder.run(), name="held things")
+            holding.add_done_callback(lambda done: stop_if_broken(done, self._signals))
+            stack.push_async_callback(end_task, holding)
 
     def _make_driver(self) -> WorkerDriver:
         settings = self._settings
@@ -291,6 +304,8 @@ class Worker:
         idle = not machine.busy_slots and not machine.queued
         for part in self._parts:
             part.watch(idle=idle, draining=machine.status.draining)
+        if self._holder is not None and machine.status.draining:
+            self._holder.drain()
 
     def _observe(self, attempt: AttemptId, seconds: float, outcome: Outcome) -> None:
         of = exemplar(attempt.key.query_id, attempt.key.work_id)

@@ -43,7 +43,7 @@ class LeaderDriver:
     ) -> None:
         """`on_doubt` is told when somebody has seen a higher fence than this one's."""
         self.machine: Final = machine
-        self._store: Final = store
+        self.store: Final = store
         self._send: Final = send
         self._on_doubt: Final = on_doubt
         self._stepper: Final[Stepper[ev.Event, ef.Effect]] = Stepper(
@@ -115,10 +115,10 @@ class LeaderDriver:
             async with asyncio.timeout(_ANSWER_MAX_S):
                 match question:
                     case ef.Load(_, fence, since):
-                        loaded = await self._store.load(fence, since)
+                        loaded = await self.store.load(fence, since)
                         return ev.DeclaredLoaded(number, loaded.revision, loaded.things)
                     case ef.Commit(_, fence, changes):
-                        committed = await self._store.commit(fence, changes)
+                        committed = await self.store.commit(fence, changes)
                         return ev.ChangesCommitted(number, committed.things, committed.gone)
         except DeposedError:
             return ev.StoreDeposedUs(number)

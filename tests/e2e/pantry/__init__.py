@@ -1,0 +1,1 @@
+"""A capability for tests whose workers hold something: jars, which coordinators declare."""
