@@ -1,1 +1,1 @@
-"""The command line. Each command lives in a module of its own, which is loaded only when it is called."""
+"""The command line. Each command is in a module of its own, which is loaded only when it is called."""

@@ -1,6 +1,7 @@
-"""Whether all that is compiled on a machine has been, and how `up` sees to it before it starts anything.
+"""Whether everything that a machine has to compile was compiled, and how `up` makes sure of it before it starts
+anything.
 
-It loads neither the compiler nor what it has made: that is the affair of a process that ends, `quarterdeck warm`.
+It loads neither the compiler nor what it has made: a process that ends does that, `quarterdeck warm`.
 """
 
 import os

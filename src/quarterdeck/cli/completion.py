@@ -1,4 +1,4 @@
-"""`quarterdeck completion`: what a shell runs, so that Tab completes our commands and options."""
+"""`quarterdeck completion`: the script that a shell runs, so that Tab completes our commands and options."""
 
 from enum import StrEnum
 from typing import Annotated

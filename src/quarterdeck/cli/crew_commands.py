@@ -1,4 +1,5 @@
-"""The commands that run processes, and those that show what they do. Heavy imports wait until a command needs them."""
+"""The commands that run processes, and those that show what the processes do. Heavy imports wait until a command needs
+them."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,11 +1,11 @@
-"""Commands of Typer that load little: no pydantic for values that are what they should be already, and no rich for a
-shell that completes a word.
+"""Commands of Typer that load little: no pydantic for values that are right already, and no rich when a shell completes
+a word.
 
-Typer has pydantic judge every value, a text that is wanted as a text and an option that was not given included. To
-load it takes three tenths of a second, longer than most commands need for all else until they have asked. Rich takes
+Typer lets pydantic check every value, even a text where a text is wanted, and an option that was not given. Loading
+pydantic takes three tenths of a second, longer than most commands need for everything else before they ask. Rich takes
 as long, and a shell asks at each press of a key.
 
-What is typed wrong ends with the same exit code whoever notices, Typer or we.
+A typing mistake ends with the same exit code, whether Typer or we notice it.
 """
 
 import os

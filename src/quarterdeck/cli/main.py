@@ -1,4 +1,5 @@
-"""The `quarterdeck` command: what there is, and where it lives. Heavy imports wait until a command needs them."""
+"""The `quarterdeck` command: what commands there are, and where they live. Heavy imports wait until a command needs
+them."""
 
 import sys
 from collections.abc import Sequence

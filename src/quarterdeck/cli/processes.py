@@ -1,6 +1,6 @@
-"""`quarterdeck coordinator` and `quarterdeck worker`: settings in, a process out.
+"""`quarterdeck coordinator` and `quarterdeck worker`: they read settings and run a process.
 
-Settings are read before anything else is loaded: what is wrong with them is told at once. No function returns: the end
+Settings are read before anything else is loaded, so mistakes in them are reported at once. No function returns: the end
 of the process is the end of the program.
 """
 

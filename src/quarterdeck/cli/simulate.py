@@ -1,4 +1,4 @@
-"""`quarterdeck simulate`: a progress bar while it runs, what was met when it is over, the story of what failed."""
+"""`quarterdeck simulate`: a progress bar while it runs, a summary when it is over, and the story of what failed."""
 
 from collections.abc import Collection, Iterable, Sequence
 from itertools import count

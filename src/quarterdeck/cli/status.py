@@ -1,4 +1,4 @@
-"""`quarterdeck status`: the crew as its coordinator sees it, once or for as long as somebody looks."""
+"""`quarterdeck status`: the crew as its coordinator sees it, once or continuously."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""`quarterdeck token`: what a program of this user has to show to a crew of this user."""
+"""`quarterdeck token`: prints what a program of this user has to show to a crew of this user."""
 
 from pathlib import Path
 

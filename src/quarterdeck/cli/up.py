@@ -1,4 +1,4 @@
-"""`quarterdeck up`: a coordinator and workers on this machine, kept alive until somebody says stop."""
+"""`quarterdeck up`: a coordinator and workers on this machine, kept alive until somebody stops them."""
 
 import asyncio
 import shlex

@@ -1,4 +1,4 @@
-"""`quarterdeck warm`: compiles all there is to compile, ahead of the first start, and shows how far it is."""
+"""`quarterdeck warm`: compiles everything ahead of the first start, and shows its progress."""
 
 import os
 import signal

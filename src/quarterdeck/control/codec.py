@@ -1,10 +1,10 @@
 """Messages as bytes and back. The one place that knows protobuf.
 
-What comes in is checked here as far as its form goes: an unknown message, a missing id, a number out of range or an
-unknown word is a `ProtocolError`, never a default. Whether it makes sense now is the machines' affair.
+The form of incoming messages is checked here: an unknown message, a missing id, a number out of range or an unknown
+word is a `ProtocolError`, never a default. The machines decide whether a message makes sense now.
 
-An encoder makes plain dictionaries and the envelope is built from them in one go: protobuf copies a message whenever it
-is put into another, which took more time than all the rest.
+An encoder makes plain dictionaries, and the envelope is built from them in one go: protobuf copies a message whenever
+it is put into another, which took more time than everything else.
 """
 
 import math

@@ -1,6 +1,7 @@
-"""One session's traffic: a bounded outbox with one writer, a reader, numbered envelopes. The same on both sides.
+"""The traffic of one session: a bounded outbox with one writer, a reader, numbered envelopes. It is the same on both
+sides.
 
-What is sent is collected and written in as few envelopes as the peer's pace allows. A peer that does not read fills the
+Messages are collected and written in as few envelopes as the peer's pace allows. A peer that does not read fills the
 outbox, and loses the connection: nothing is ever buffered without limit.
 """
 

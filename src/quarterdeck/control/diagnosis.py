@@ -1,7 +1,8 @@
-"""Why a control port could not be dialled. gRPC says only that it failed, so we look for ourselves, once each time.
+"""Why a control port could not be dialled. gRPC says only that it failed, so we find out ourselves, once for each
+failure.
 
 It goes the way that gRPC went: find the name, connect, shake hands, and say the first words of HTTP/2. The first step
-that fails is the reason. What is sent is what any client sends first; no token is shown.
+that fails is the reason. It sends what any client sends first, and shows no token.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Dialling a peer's control port. Each connection has a channel of its own, which ends with it."""
+"""Dials a peer's control port. Each connection has a channel of its own, which ends with it."""
 
 import asyncio
 import ssl

@@ -1,9 +1,9 @@
 """A connection over gRPC: one bidirectional stream of envelopes, the same object on both ends.
 
-The stream carries bytes, and the codec is called here: what cannot be read is the peer's fault and must be told from a
-broken connection, which gRPC's own deserialisers do not allow. One write and one read are under way at a time, as gRPC
-demands. A close ends the waiting for them, not them: on the side that dialled, gRPC takes a canceled read for the end
-of the whole call, and what was written just before it would be lost.
+The stream carries bytes, and the codec is called here. Bytes that cannot be read are the peer's fault, and must be told
+apart from a broken connection; gRPC's own deserialisers do not allow that. One write and one read run at a time, as
+gRPC demands. A close ends the waiting for them, but not the calls themselves: on the side that dialled, gRPC takes a
+canceled read for the end of the whole call, and what was written just before it would be lost.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Keeping a connection: dial, talk until it ends, wait a little longer each time it fails, dial again."""
+"""Keeps a connection: dial, talk until it ends, wait a little longer after each failure, dial again."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""Listening for control streams. Who calls must be of this protocol and, where a token is set, know it."""
+"""Listens for control streams. A caller must speak this protocol and, if a token is set, know it."""
 
 import asyncio
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The open sessions of one side: to whom a message goes, and when nobody is left to talk to."""
+"""The open sessions of one side: which session a message goes to, and when nobody is left to talk to."""
 
 import asyncio
 from collections.abc import Generator

@@ -1,9 +1,9 @@
 """Whether a text is one SELECT that only reads.
 
-The parser is DuckDB's own: what is judged is the tree that it would run. DuckDB says SELECT of more than reads: a
-common table expression may hold an INSERT or a COPY to a file, and a table function may run a text of its own, change
-the database, or show what others have done with it. So the forms of a query are listed here, and the table functions
-that compute from their arguments alone; whatever is not on the lists is refused.
+The parser is DuckDB's own, so the tree that is judged is the one that would run. DuckDB calls more things SELECT than
+reads: a common table expression may hold an INSERT or a COPY to a file, and a table function may run a text of its own,
+change the database, or show what others have done with it. So the allowed forms of a query are listed here, and the
+table functions that compute from their arguments alone. Anything else is refused.
 
 What a SELECT may read is not decided here but in `duckdb_sandbox`.
 """

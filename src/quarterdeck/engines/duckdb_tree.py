@@ -1,7 +1,7 @@
 """SQL as the tree that DuckDB's own parser makes of it, and back.
 
-Whoever changes a tree asks for its text with `text_of`, which looks
-whether the text means the same tree: what DuckDB cannot write as it was read is an error and no other query.
+Code that changes a tree gets its text from `text_of`, which checks that the text means the same tree. If DuckDB cannot
+write a tree as it was read, that is an error, never another query.
 """
 
 import json

@@ -1,7 +1,7 @@
 """What an engine's process does: it answers one question after the other, until nobody is left who could ask.
 
-Two threads: one computes; the other one listens for interrupts and for the end, and tells how far the first one is.
-Nobody waits for this process to be tidy: it has nothing that would outlive it.
+It has two threads. One computes; the other one listens for interrupts and for the end, and reports the progress of the
+first. Nobody waits for this process to tidy up: it has nothing that would outlive it.
 """
 
 import os

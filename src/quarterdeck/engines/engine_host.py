@@ -1,11 +1,11 @@
 """The process from which engines' processes are forked: it has loaded what they need, and does nothing else.
 
-A fork takes milliseconds and shares the memory of all that was loaded; a new interpreter takes a fifth of a second and
-26 MB of its own. This process has one thread, so that a fork copies a process that is at rest. It ends when its socket
-does, and takes all with it. Run it as `python -m quarterdeck.engines.engine_host`.
+A fork takes milliseconds and shares the memory of everything that was loaded. A new interpreter takes a fifth of a
+second and 26 MB of its own. This process has one thread, so that a fork copies a process at rest. It ends when its
+socket does, and takes all its children with it. Run it as `python -m quarterdeck.engines.engine_host`.
 
-What a child may do is narrowed after the fork: it writes no file (or none larger than its limits say), leaves no core,
-has a ceiling of memory, is the first that the kernel takes when memory is short, and dies with this process.
+After the fork a child is restricted: it writes no file (or none larger than its limits say), leaves no core, has a
+memory limit, is the first process that the kernel kills when memory is short, and dies with this process.
 """
 
 import ctypes

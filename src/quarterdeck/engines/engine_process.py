@@ -1,4 +1,4 @@
-"""Engines' processes, as the process sees them that asks: how they are started, asked, watched and ended."""
+"""Engines' processes, seen from the process that asks them: how they are started, asked, watched and ended."""
 
 import os
 import resource

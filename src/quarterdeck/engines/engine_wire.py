@@ -1,11 +1,11 @@
 """What a process and its engine's process say to each other over a pair of sockets.
 
-A frame is a kind, the number of the query that it belongs to, how far the query is, and a payload. A question goes one
-way, and may be followed by any number of interrupts; a schema, batches and an end, or an error, come back, and progress
-while nothing else does. A batch is an Arrow stream of its own, so that each can be read without those before it.
+A frame is a kind, the number of its query, the query's progress, and a payload. A question goes one way, and may be
+followed by any number of interrupts. The other way come a schema, batches and an end, or an error, and progress while
+nothing else does. A batch is an Arrow stream of its own, so that it can be read without those before it.
 
-The process that asks does not trust the other one: foreign files are read there by native code. What does not keep to
-this is a `BrokenAnswerError`.
+The process that asks does not trust the other one, because native code reads foreign files there. A breach of these
+rules is a `BrokenAnswerError`.
 """
 
 import json

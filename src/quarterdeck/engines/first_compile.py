@@ -1,8 +1,8 @@
-"""What has to be compiled once on a machine: whether it was, whose turn it is, and how far they are.
+"""What has to be compiled once on a machine: whether it was, whose turn it is, and the progress.
 
-A mark is an empty file in a folder for compiled code. Its name has what decides what the compiler makes: the sources,
-the versions of Python and of the compiler, the processor. It says that somebody has compiled all of it here, and is
-looked for without loading the compiler. It is no promise: code that is not there after all is compiled again.
+A mark is an empty file in a folder for compiled code. Its name has everything that decides what the compiler makes: the
+sources, the versions of Python and of the compiler, the processor. It says that somebody has compiled everything here,
+and is found without loading the compiler. It is not a promise: code that is missing after all is compiled again.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""What one query may use, and what is said when it needs more."""
+"""What one query may use, and the error when it needs more."""
 
 from dataclasses import dataclass
 

@@ -1,1 +1,1 @@
-"""What commands of a terminal are made of: the client, options, how numbers and times are shown, words for errors."""
+"""What terminal commands are made of: the client, options, how numbers and times are shown, words for errors."""

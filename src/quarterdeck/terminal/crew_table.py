@@ -1,4 +1,4 @@
-"""The crew and its queries on a screen: reports in, something for Rich to draw out."""
+"""The crew and its queries on a screen: it takes reports, and makes something that Rich can draw."""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -1,6 +1,6 @@
-"""What a coordinator tells of itself, its crew and its queries, read from JSON.
+"""What a coordinator reports about itself, its crew and its queries, read from JSON.
 
-What is missing, or of another kind, is an error: a figure that is not there must not look like a zero.
+A value that is missing, or of another type, is an error: a missing figure must not look like a zero.
 """
 
 from collections.abc import Callable, Mapping

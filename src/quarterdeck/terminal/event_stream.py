@@ -1,6 +1,7 @@
-"""Server-sent events out of bytes that come in pieces of any size; see https://html.spec.whatwg.org/#parsing-an-event-stream.
+"""Server-sent events from bytes that come in pieces of any size; see
+https://html.spec.whatwg.org/#parsing-an-event-stream.
 
-Lines end with a line feed alone, as ours do: what stands before it is data, a carriage return too.
+Lines end with a line feed alone, as ours do. Everything before it is data, including a carriage return.
 """
 
 from collections.abc import Iterator

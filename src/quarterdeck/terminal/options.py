@@ -1,4 +1,4 @@
-"""What several commands take on the command line, and how `--set` is read. Nothing heavy may be imported here."""
+"""Options that several commands share, and how `--set` is read. Nothing heavy may be imported here."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path

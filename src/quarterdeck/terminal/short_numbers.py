@@ -1,4 +1,4 @@
-"""Numbers with the prefixes of SI, as short as an axis or a legend wants them; sizes of files and memory."""
+"""Numbers with SI prefixes, short enough for an axis or a legend; sizes of files and memory."""
 
 import math
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""Times of samples as they are told, so that they can be pasted where a command takes a TIME."""
+"""Times of samples in a form that can be pasted where a command takes a TIME."""
 
 from quarterdeck.core.time_texts import MAX_CALENDAR_US, MIN_CALENDAR_US, show_time_us
 

@@ -1,4 +1,5 @@
-"""Rich on stdout, for what may be piped: a reader that goes away is an error here, not an exit of the process."""
+"""Rich on stdout, for output that may be piped: if the reader ends, that is an error here, not an exit of the
+process."""
 
 from rich.console import Console
 from rich.table import Table

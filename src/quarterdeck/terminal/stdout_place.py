@@ -1,4 +1,4 @@
-"""Where stdout leads, as far as can be told: rows and a bar on stderr must not meet on one line."""
+"""Where stdout leads, as far as that can be known: rows and a bar on stderr must not meet on one line."""
 
 import os
 import stat

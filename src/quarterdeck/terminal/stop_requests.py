@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM as something to look at between two steps, instead of an exception anywhere."""
+"""SIGINT and SIGTERM as something to check between two steps, instead of an exception anywhere."""
 
 import signal
 from types import FrameType, TracebackType

@@ -1,4 +1,4 @@
-"""Words for a person: errors in one line on stderr, or as a list where there is one, and the exit code they mean."""
+"""Errors for people: in one line on stderr, or as a list if there are several, and the exit code they mean."""
 
 import os
 import sys

@@ -1,4 +1,5 @@
-"""A sign of life on stderr for whoever waits at a terminal; nothing where nobody does, or not for long."""
+"""A sign on stderr that something is going on, for a person who waits at a terminal. Nothing is shown if nobody waits,
+or not for long."""
 
 import sys
 import threading

@@ -1,7 +1,7 @@
-"""`GET /`: what this process is, what can be asked of it and how, and what goes on in it.
+"""`GET /`: what this process is, how to ask it, and what is going on in it.
 
-The page says nothing about the crew. It is the same for everybody, so it needs no token; its script asks for the rest
-with the token that a person gives it, as any client does. A client that is no browser gets the same in text or JSON.
+The page says nothing about the crew. It is the same for everybody, so it needs no token. Its script asks for the rest,
+with the token that a person enters, as any client does. A client that is not a browser gets the same as text or JSON.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The front pages of our processes, but for what their parts add."""
+"""The front pages of our processes, without what their parts add."""
 
 from collections.abc import Iterable
 from typing import Final

@@ -1,7 +1,7 @@
-"""What all pages share: the frame around their content, one style, and what a browser is told about them.
+"""What all pages share: the frame around their content, one style, and the policy that a browser gets.
 
-A page is whole in itself: style and script stand in it, nothing is loaded from anywhere, and a browser that keeps the
-policy runs and draws nothing else, whatever a stranger's text makes of the page. Every text goes through `escape`.
+A page is complete in itself: it contains its style and script, and loads nothing from anywhere. A browser that follows
+the policy runs and draws nothing else, even if a stranger's text gets into the page. Every text goes through `escape`.
 """
 
 import base64

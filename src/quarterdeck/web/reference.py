@@ -1,7 +1,7 @@
-"""`GET /docs`: every path of a process on one page, made of its OpenAPI document. It needs no script, and nothing from
-elsewhere: it is read where there is no network.
+"""`GET /docs`: every path of a process on one page, made from its OpenAPI document. It needs no script, and loads
+nothing, so it works without a network.
 
-The document is ours, texts of docstrings among it; all the same everything is escaped.
+The document is ours and includes texts of docstrings. Still, everything is escaped.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Out of an OpenAPI document: what a schema is in a word, an example of it, and how it is asked with curl."""
+"""From an OpenAPI document: a schema in one word, an example of it, and how to ask with curl."""
 
 import json
 import shlex
