@@ -77,6 +77,13 @@ def test_a_source_file_that_a_page_names_is_there(page: Path) -> None:
     assert [name for name in sorted(named) if not any(source.endswith(f"/{name}") for source in sources)] == []
 
 
+def test_a_decision_has_a_number_of_its_own_and_says_it() -> None:
+    decisions = [page for page in PAGES if page.parent.name == "adr"]
+    numbers = [int(page.name[:4]) for page in decisions]
+    assert len(numbers) == len(set(numbers)) > 30
+    assert all(page.read_text().startswith(f"# {number}. ") for page, number in zip(decisions, numbers, strict=True))
+
+
 def test_the_pages_have_commands() -> None:
     assert "make demo" in COMMANDS
     assert "make test" in COMMANDS
