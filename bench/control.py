@@ -37,13 +37,13 @@ from quarterdeck.core.workcoord.coordinator.tables import WorkerState
 from quarterdeck.core.workcoord.model import WorkKey, WorkSpec
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
 from quarterdeck.crew.artifacts.fetcher import ArtifactFetcher
+from quarterdeck.crew.clocks import MonotonicClock, RandomIds
 from quarterdeck.crew.coordinator import CoordinatorDriver
 from quarterdeck.crew.driver import Observers
 from quarterdeck.crew.harvest import Harvest, Window
 from quarterdeck.crew.observers.journal import CoordinatorJournal
 from quarterdeck.crew.observers.metering import CoordinatorMeter
 from quarterdeck.crew.observers.summaries import Summaries
-from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds
 from quarterdeck.scan.model import SCAN
 from quarterdeck.stores.disk import DiskBudget, DiskLimits
 from quarterdeck.telemetry.exposition import new_registry

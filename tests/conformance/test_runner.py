@@ -14,7 +14,7 @@ from quarterdeck.metrics.promql.histograms.native import NativeHistogram
 from quarterdeck.metrics.promql.labels import Labels, from_mapping
 from quarterdeck.metrics.promql.result import Result, Scalar, String, Value, Vector
 from quarterdeck.metrics.promql.source import Source
-from quarterdeck.metrics.promql.syntax.ast import Span
+from quarterdeck.metrics.promql.spans import Span
 from tests.conformance.comparison import almost_equal
 from tests.conformance.language import parse
 from tests.conformance.pinning import pinned

@@ -13,8 +13,9 @@ from typing import Final, Self
 
 import numpy as np
 
-from quarterdeck.metrics.importing.batches import MetricMetadata, SampleBatch
+from quarterdeck.metrics.importing.batches import SampleBatch
 from quarterdeck.metrics.importing.importer import Imported, Lake, Source, import_file
+from quarterdeck.metrics.model import MetricMetadata
 from quarterdeck.metrics.promql.blocks import I64, Objects
 from quarterdeck.metrics.promql.memory import Series
 from quarterdeck.metrics.promql.result import Result

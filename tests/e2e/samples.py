@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from quarterdeck.metrics.api.rendering import render_result
-from quarterdeck.metrics.importing.batches import MetricMetadata, SampleBatch
+from quarterdeck.metrics.importing.batches import SampleBatch
 from quarterdeck.metrics.importing.importer import Imported, Lake, Source, import_file
+from quarterdeck.metrics.model import MetricMetadata
 from quarterdeck.metrics.promql.blocks import F64, I64
 from quarterdeck.metrics.promql.engine import Engine
 from quarterdeck.metrics.promql.labels import Labels, from_mapping

@@ -13,8 +13,8 @@ from typing import Any, cast
 import pytest
 
 from quarterdeck.core.errors import QuarterdeckError
+from quarterdeck.crew.clocks import MonotonicClock, RandomIds
 from quarterdeck.crew.observers.timelines import Timelines
-from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds
 from quarterdeck.metrics.api import parameters as pm
 from quarterdeck.metrics.catalog import Catalog
 from quarterdeck.metrics.promql.blocks import SeriesBlock, VectorBlock

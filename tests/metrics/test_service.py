@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.crew.clocks import MonotonicClock, RandomIds
 from quarterdeck.crew.observers.timelines import Timelines
-from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds
 from quarterdeck.metrics import series_service
 from quarterdeck.metrics import universe as universe_module
 from quarterdeck.metrics.api.errors import error_answer

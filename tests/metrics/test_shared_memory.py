@@ -14,9 +14,9 @@ from starlette.requests import Request
 from starlette.types import Message
 
 from quarterdeck.core.errors import ErrorCode
+from quarterdeck.crew.clocks import MonotonicClock, RandomIds
 from quarterdeck.crew.executors import ExecutionFailedError
 from quarterdeck.crew.observers.timelines import Timelines
-from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds
 from quarterdeck.crew.process.memory_budget import MemoryBudget
 from quarterdeck.crew.process.memory_watch import MemoryWatch
 from quarterdeck.metrics import series_service

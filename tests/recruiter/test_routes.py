@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds
+from quarterdeck.crew.clocks import MonotonicClock, RandomIds
 from quarterdeck.crew.process.pages import application
 from quarterdeck.http.body_limit import LIMIT_BYTES
 from quarterdeck.http.gate import GateRules

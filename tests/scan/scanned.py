@@ -32,9 +32,9 @@ from quarterdeck.core.workcoord.messages import (
 from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
 from quarterdeck.crew.cancel import CancelToken
+from quarterdeck.crew.clocks import MonotonicClock, RandomIds
 from quarterdeck.crew.coordinator import CoordinatorDriver
 from quarterdeck.crew.harvest import Window
-from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds
 from quarterdeck.engines.duckdb_scan import DuckDbScanner
 from quarterdeck.engines.limits import EngineLimits
 from quarterdeck.engines.part_words import PartWords

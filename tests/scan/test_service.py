@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.ids import CoordinatorId, QueryId
 from quarterdeck.core.workcoord.coordinator import CoordinatorConfig, CoordinatorMachine
+from quarterdeck.crew.clocks import MonotonicClock, RandomIds
 from quarterdeck.crew.coordinator import CoordinatorDriver
 from quarterdeck.crew.harvest import Window
-from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds
 from quarterdeck.scan.division import Division, Group, ScanFileRef, grouped
 from quarterdeck.scan.merging import MergeLimits, PartMerging
 from quarterdeck.scan.model import SCAN, ScanRequest, decode_task

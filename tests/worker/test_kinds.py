@@ -14,7 +14,7 @@ from quarterdeck.capability.worker import WorkerHost
 from quarterdeck.config import WorkerSettings
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.workcoord.kinds import WorkKind
-from quarterdeck.crew.process.clocks import MonotonicClock
+from quarterdeck.crew.clocks import MonotonicClock
 from quarterdeck.crew.process.memory_budget import MemoryBudget
 from quarterdeck.metrics.model import LEAF
 from quarterdeck.scan.model import SCAN

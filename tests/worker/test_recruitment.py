@@ -11,7 +11,7 @@ import pytest
 
 from quarterdeck.capabilities import CAPABILITIES
 from quarterdeck.capability.settings import configuration
-from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds
+from quarterdeck.crew.clocks import MonotonicClock, RandomIds
 from quarterdeck.crew.process.guard import Guard
 from quarterdeck.crew.process.lifecycle import ForcedEnd, StopSignals
 from quarterdeck.http.client import HttpClient, Origin, split_address

@@ -11,11 +11,11 @@ from starlette.types import ASGIApp
 from quarterdeck.capability.offers import Offers
 from quarterdeck.config import CoordinatorSettings
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
+from quarterdeck.crew.clocks import MonotonicClock, RandomIds
 from quarterdeck.crew.coordinator import CoordinatorDriver
 from quarterdeck.crew.declared.declarations import Declarations
 from quarterdeck.crew.leadership import Leadership
 from quarterdeck.crew.observers.timelines import Timelines
-from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds
 from quarterdeck.crew.process.doors import Doors
 from quarterdeck.crew.process.guard import Guard
 from quarterdeck.crew.process.lifecycle import StopSignals

@@ -29,6 +29,7 @@ from quarterdeck.core.workcoord.model import LivenessPolicy
 from quarterdeck.crew.artifacts.failures import FetchFailure
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
 from quarterdeck.crew.artifacts.fetcher import ArtifactFetcher
+from quarterdeck.crew.clocks import MonotonicClock, RandomIds
 from quarterdeck.crew.coordinator import CoordinatorDriver
 from quarterdeck.crew.declared.database_store import DatabaseStore
 from quarterdeck.crew.declared.declarations import Declarations
@@ -41,7 +42,6 @@ from quarterdeck.crew.observers.leading import LeadershipJournal
 from quarterdeck.crew.observers.metering import CoordinatorMeter, oldest_wait_s
 from quarterdeck.crew.observers.summaries import Summaries
 from quarterdeck.crew.observers.timelines import Timelines
-from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds
 from quarterdeck.crew.process.doors import Doors, Peers
 from quarterdeck.crew.process.freed_memory import give_back_freed_memory, share_arenas, use_one_allocator
 from quarterdeck.crew.process.guard import Guard

@@ -16,9 +16,9 @@ from typing import Final, NewType, Protocol
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.ids import QueryId
+from quarterdeck.crew.clocks import wall_us
 from quarterdeck.crew.observers.summaries import NO_FIGURES, QuerySummary
 from quarterdeck.crew.ports import Clock
-from quarterdeck.crew.process.clocks import wall_us
 from quarterdeck.telemetry.masking import masked_text, printable
 
 KEPT: Final = 128

@@ -13,8 +13,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, Row, Select, bindparam, delete, func, or_, select, update
 
 from quarterdeck.metrics import places, tables
-from quarterdeck.metrics.importing.batches import MetricMetadata
-from quarterdeck.metrics.model import Segment
+from quarterdeck.metrics.model import MetricMetadata, Segment
 from quarterdeck.metrics.universe import Universe
 from quarterdeck.stores.database.inserts import insert_into
 from quarterdeck.stores.database.port import Database

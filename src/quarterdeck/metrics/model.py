@@ -58,3 +58,15 @@ class Part:
     def is_cut_from(self, shard_count: int) -> bool:
         """Whether a segment with so many shards has series of other parts as well."""
         return shard_count % self.count != 0
+
+
+@dataclass(frozen=True, slots=True)
+class MetricMetadata:
+    """What a file says about a metric; empty where it says nothing."""
+
+    metric: str
+    """As the file names it: in OpenMetrics that is the family, without `_total`."""
+    type: str = "unknown"
+    """counter, gauge, histogram, gaugehistogram, summary, info, stateset or unknown."""
+    help: str = ""
+    unit: str = ""

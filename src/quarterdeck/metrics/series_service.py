@@ -9,9 +9,9 @@ from quarterdeck.core.ids import LeafId, QueryId, WorkId
 from quarterdeck.core.tenants import DEFAULT_TENANT
 from quarterdeck.core.workcoord.model import WorkKey, WorkSpec
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
+from quarterdeck.crew.clocks import RandomIds
 from quarterdeck.crew.coordinator import CoordinatorDriver
 from quarterdeck.crew.harvest import Harvest, Window
-from quarterdeck.crew.process.clocks import RandomIds
 from quarterdeck.crew.query_log import AskedQuery
 from quarterdeck.metrics.model import LEAF, METRICS_QUERY
 from quarterdeck.metrics.planning import Selection, divide

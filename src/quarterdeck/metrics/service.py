@@ -25,11 +25,11 @@ from quarterdeck.core.ids import LeafId, WorkId
 from quarterdeck.core.workcoord.model import WorkKey, WorkSpec
 from quarterdeck.crew.admission import Admission
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
+from quarterdeck.crew.clocks import RandomIds
 from quarterdeck.crew.coordinator import CoordinatorDriver
 from quarterdeck.crew.harvest import Harvest, Window
 from quarterdeck.crew.observers.timelines import Timelines
 from quarterdeck.crew.ports import Clock
-from quarterdeck.crew.process.clocks import RandomIds
 from quarterdeck.crew.process.memory_budget import FREE_BYTES, MemoryBudget
 from quarterdeck.crew.query_log import AskedQuery, QueryLog
 from quarterdeck.http.watched import OpenAnswers

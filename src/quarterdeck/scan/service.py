@@ -13,10 +13,10 @@ from quarterdeck.core.ids import LeafId, QueryId, WorkId
 from quarterdeck.core.workcoord.model import WorkKey, WorkSpec
 from quarterdeck.crew.admission import Admission
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
+from quarterdeck.crew.clocks import RandomIds
 from quarterdeck.crew.coordinator import CoordinatorDriver
 from quarterdeck.crew.harvest import Harvest, Window
 from quarterdeck.crew.ports import Clock
-from quarterdeck.crew.process.clocks import RandomIds
 from quarterdeck.crew.query_log import AskedQuery, QueryKind, QueryLog
 from quarterdeck.engines.sql_way import Way
 from quarterdeck.http.gate import Caller

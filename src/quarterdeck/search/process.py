@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 from typing import Final
 
 from quarterdeck import __version__
-from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds
+from quarterdeck.crew.clocks import MonotonicClock, RandomIds
 from quarterdeck.crew.process.doors import Doors
 from quarterdeck.crew.process.guard import Guard
 from quarterdeck.crew.process.lifecycle import EXIT_HURRIED, ForcedEnd, StopSignals, end_task, settle_memory

@@ -27,12 +27,12 @@ from quarterdeck.core.workcoord.worker import effects as ef
 from quarterdeck.core.workcoord.worker import events as ev
 from quarterdeck.crew.artifacts.format import PATH_PREFIX
 from quarterdeck.crew.artifacts.route import ArtifactRoute
+from quarterdeck.crew.clocks import MonotonicClock
 from quarterdeck.crew.declared.holder import HolderDriver
 from quarterdeck.crew.driver import Observers
 from quarterdeck.crew.executors import Executors
 from quarterdeck.crew.observers.journal import WorkerJournal, log_trouble
 from quarterdeck.crew.observers.metering import WorkerMeter
-from quarterdeck.crew.process.clocks import MonotonicClock
 from quarterdeck.crew.process.doors import Doors, Peers
 from quarterdeck.crew.process.freed_memory import give_back_freed_memory
 from quarterdeck.crew.process.guard import Guard

@@ -19,8 +19,7 @@ from quarterdeck.metrics.catalog import (
     remove_import,
     segment_url,
 )
-from quarterdeck.metrics.importing.batches import MetricMetadata
-from quarterdeck.metrics.model import Segment
+from quarterdeck.metrics.model import MetricMetadata, Segment
 from quarterdeck.metrics.tables import METRICS_SCHEMA
 from quarterdeck.metrics.universe import Universe
 from quarterdeck.stores.database.inline import InlineDatabase

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from quarterdeck.metrics.catalog import Catalog
-from quarterdeck.metrics.importing.batches import MetricMetadata, SampleBatch
+from quarterdeck.metrics.importing.batches import SampleBatch
 from quarterdeck.metrics.importing.importer import Lake, Source
+from quarterdeck.metrics.model import MetricMetadata
 from quarterdeck.metrics.promql.labels import Labels
 from quarterdeck.metrics.segments.file import SegmentFile
 from quarterdeck.metrics.segments.shelf import Shelf

@@ -7,9 +7,9 @@ import pytest
 
 from quarterdeck.core.errors import ErrorCode
 from quarterdeck.metrics.importing import line_source, text_reader
-from quarterdeck.metrics.importing.batches import MetricMetadata
 from quarterdeck.metrics.importing.errors import SourceError, shown
 from quarterdeck.metrics.importing.openmetrics import OpenMetricsReader
+from quarterdeck.metrics.model import MetricMetadata
 from tests.metrics.importing.files import open_metrics, open_metrics_refusal, refusal, samples, write
 
 UP = (("__name__", "up"),)

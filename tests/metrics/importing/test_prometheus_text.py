@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.metrics.importing.batches import MetricMetadata
 from quarterdeck.metrics.importing.prometheus_text import PrometheusTextReader
+from quarterdeck.metrics.model import MetricMetadata
 from tests.metrics.importing.files import prometheus, refusal, samples, write
 
 UP = (("__name__", "up"),)

@@ -15,9 +15,9 @@ from quarterdeck.core.workcoord.coordinator import CoordinatorConfig, Coordinato
 from quarterdeck.core.workcoord.messages import AssignWork, CancelQuery, WorkAccepted, WorkCanceled
 from quarterdeck.core.workcoord.model import Artifact, AttemptId
 from quarterdeck.crew.artifacts.fetched import FetchedArtifact
+from quarterdeck.crew.clocks import MonotonicClock, RandomIds
 from quarterdeck.crew.coordinator import CoordinatorDriver
 from quarterdeck.crew.observers.timelines import Timelines
-from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds
 from quarterdeck.http.errors import add_error_handlers
 from quarterdeck.metrics.catalog import Catalog
 from quarterdeck.metrics.service import MetricsService, QueryOptions

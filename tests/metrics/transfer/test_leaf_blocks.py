@@ -21,7 +21,7 @@ from quarterdeck.metrics.promql.blocks import STALE_BITS, Axis, Grid, Objects, S
 from quarterdeck.metrics.promql.flow.leaf import LeafBlock
 from quarterdeck.metrics.promql.histograms.native import NativeHistogram
 from quarterdeck.metrics.promql.notes import Notes
-from quarterdeck.metrics.promql.syntax.ast import Span
+from quarterdeck.metrics.promql.spans import Span
 from quarterdeck.metrics.transfer.leaf_blocks import LeafReader, LeafWriter
 from tests.metrics.promql.samples import labels
 from tests.metrics.transfer.artifacts import Ferry

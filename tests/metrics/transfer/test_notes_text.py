@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from quarterdeck.metrics.promql.notes import MOST, Lift, Notes
-from quarterdeck.metrics.promql.syntax.ast import Span
+from quarterdeck.metrics.promql.spans import Span
 from quarterdeck.metrics.transfer.json_texts import as_texts, from_texts
 from quarterdeck.metrics.transfer.notes_text import Report, notes_as_json, notes_from_json
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from quarterdeck.core.errors import QuarterdeckError
 from quarterdeck.core.ids import QueryId
-from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds
+from quarterdeck.crew.clocks import MonotonicClock, RandomIds
 from quarterdeck.engines.stop_signal import StopSignal
 from quarterdeck.recruiter.model import Recruited
 from quarterdeck.search.language.ast import Head

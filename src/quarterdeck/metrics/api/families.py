@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from quarterdeck.metrics.importing.batches import MetricMetadata
+from quarterdeck.metrics.model import MetricMetadata
 
 _SUFFIXES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {

@@ -14,7 +14,7 @@ from quarterdeck.metrics.api.label_names import parse_label_name
 from quarterdeck.metrics.api.selectors import Matchers, parse_selectors
 from quarterdeck.metrics.api.times import MAX_TIME_MS, MIN_TIME_MS, parse_length_ms, parse_time_ms
 from quarterdeck.metrics.promql.errors import ParseError
-from quarterdeck.metrics.promql.syntax.ast import Span
+from quarterdeck.metrics.promql.spans import Span
 
 MAX_STEPS: Final = 11_000
 """From the first point of a range query to its last; Prometheus counts these, and calls them points."""

@@ -20,7 +20,7 @@ from quarterdeck.metrics.api.json_text import json_bytes
 from quarterdeck.metrics.api.parameters import check_steps
 from quarterdeck.metrics.api.times import MAX_TIME_MS, MIN_TIME_MS, parse_time_ms
 from quarterdeck.metrics.promql.errors import ParseError
-from quarterdeck.metrics.promql.syntax.ast import Span
+from quarterdeck.metrics.promql.spans import Span
 
 _HOUR_MS: Final = 3_600_000
 _STEPS_MS: Final = (

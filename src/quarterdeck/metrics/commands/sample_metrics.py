@@ -11,7 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from quarterdeck.metrics.importing.batches import MetricMetadata, SampleBatch
+from quarterdeck.metrics.importing.batches import SampleBatch
+from quarterdeck.metrics.model import MetricMetadata
 from quarterdeck.metrics.promql.blocks import F64, I64, Bool, Objects
 from quarterdeck.metrics.promql.histograms.native import NativeHistogram
 from quarterdeck.metrics.promql.labels import METRIC_NAME, Labels, from_mapping

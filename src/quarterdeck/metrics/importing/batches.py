@@ -11,6 +11,7 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from quarterdeck.metrics.model import MetricMetadata
 from quarterdeck.metrics.promql.blocks import F64, I64, Objects
 from quarterdeck.metrics.promql.labels import Labels
 
@@ -37,18 +38,6 @@ class SampleBatch:
     """For each sample its histogram, or None where it is a float. None: all are floats."""
     starts: I64 | None = None
     """For each sample its start timestamp, in milliseconds since 1970; 0 where it has none. None: no sample has one."""
-
-
-@dataclass(frozen=True, slots=True)
-class MetricMetadata:
-    """What a file says about a metric; empty where it says nothing."""
-
-    metric: str
-    """As the file names it: in OpenMetrics that is the family, without `_total`."""
-    type: str = "unknown"
-    """counter, gauge, histogram, gaugehistogram, summary, info, stateset or unknown."""
-    help: str = ""
-    unit: str = ""
 
 
 class SampleReader(Protocol):

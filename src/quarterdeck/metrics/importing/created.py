@@ -12,9 +12,10 @@ from typing import Final
 
 import numpy as np
 
-from quarterdeck.metrics.importing.batches import MAX_TIMESTAMP_MS, MetricMetadata, SampleBatch
+from quarterdeck.metrics.importing.batches import MAX_TIMESTAMP_MS, SampleBatch
 from quarterdeck.metrics.importing.errors import Named, bad_file
 from quarterdeck.metrics.importing.openmetrics import OpenMetricsReader
+from quarterdeck.metrics.model import MetricMetadata
 from quarterdeck.metrics.promql.blocks import F64, I64, totals_before
 from quarterdeck.metrics.promql.kernels.cuts import places_of
 from quarterdeck.metrics.promql.labels import METRIC_NAME, Labels, get, show

@@ -30,8 +30,9 @@ from quarterdeck.metrics.catalog import (
     segment_url,
 )
 from quarterdeck.metrics.importing.assembly import Assembly, Piece
-from quarterdeck.metrics.importing.batches import MetricMetadata, SampleReader
+from quarterdeck.metrics.importing.batches import SampleReader
 from quarterdeck.metrics.importing.errors import SourceError, told_with
+from quarterdeck.metrics.model import MetricMetadata
 from quarterdeck.metrics.places import folder_of, folders_of_run, place_of, staged
 from quarterdeck.metrics.publishing import publish
 from quarterdeck.metrics.segments.file import CHECKSUM_PREFIX, checksum_of

@@ -4,10 +4,10 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from quarterdeck.metrics.importing.batches import MetricMetadata
 from quarterdeck.metrics.importing.dialects import Dialect
 from quarterdeck.metrics.importing.errors import Malformed
 from quarterdeck.metrics.importing.series_text import unescape
+from quarterdeck.metrics.model import MetricMetadata
 
 _NAME: Final = r'(?:([a-zA-Z_:][a-zA-Z0-9_:]*)|"([^"\\]*(?:\\["\\n][^"\\]*)*)")'
 _STRICT: Final = re.compile(rf"# (TYPE|HELP|UNIT) {_NAME} (.*)")

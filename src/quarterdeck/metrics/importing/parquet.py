@@ -15,7 +15,7 @@ import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 from numpy.typing import NDArray
 from pyarrow import parquet  # pyright: ignore[reportMissingTypeStubs]
 
-from quarterdeck.metrics.importing.batches import BATCH_SAMPLES, MetricMetadata, SampleBatch
+from quarterdeck.metrics.importing.batches import BATCH_SAMPLES, SampleBatch
 from quarterdeck.metrics.importing.column_mapping import OWN_FORM, ColumnMapping
 from quarterdeck.metrics.importing.column_numbers import Problem, first_null, times_of, values_of
 from quarterdeck.metrics.importing.errors import Malformed, Named, SourceError, bad_file, bad_row, told_with
@@ -32,6 +32,7 @@ from quarterdeck.metrics.importing.label_columns import (
 from quarterdeck.metrics.importing.row_series import series_of
 from quarterdeck.metrics.importing.series_table import Places
 from quarterdeck.metrics.importing.table_schema import check_schema
+from quarterdeck.metrics.model import MetricMetadata
 from quarterdeck.metrics.promql.blocks import F64, I64
 from quarterdeck.metrics.promql.labels import METRIC_NAME
 from quarterdeck.stores.regular_files import stat_regular

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 from numpy.typing import NDArray
 
-from quarterdeck.metrics.importing.batches import BATCH_SAMPLES, MetricMetadata, SampleBatch
+from quarterdeck.metrics.importing.batches import BATCH_SAMPLES, SampleBatch
 from quarterdeck.metrics.importing.dialects import Dialect
 from quarterdeck.metrics.importing.errors import Malformed, SourceError, bad_file, bad_line, told_with
 from quarterdeck.metrics.importing.line_source import MAX_LINE_BYTES, LineSource, Piece, unfinished
@@ -21,6 +21,7 @@ from quarterdeck.metrics.importing.metadata_lines import MetadataBook
 from quarterdeck.metrics.importing.sample_lines import SampleLine, read_sample
 from quarterdeck.metrics.importing.series_table import Places, SeriesTable
 from quarterdeck.metrics.importing.splitting import SplitPiece, split
+from quarterdeck.metrics.model import MetricMetadata
 
 _arrow: Final[Any] = pyarrow
 

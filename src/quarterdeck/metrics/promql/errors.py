@@ -6,7 +6,7 @@ to do next as well.
 
 from quarterdeck.core.carets import line_and_column, show_place
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
-from quarterdeck.metrics.promql.syntax.ast import Span
+from quarterdeck.metrics.promql.spans import Span
 
 
 class ParseError(QuarterdeckError):

@@ -14,7 +14,7 @@ import numpy as np
 
 from quarterdeck.core.carets import line_and_column
 from quarterdeck.metrics.promql.floats import show_digits, show_short
-from quarterdeck.metrics.promql.syntax.ast import Span
+from quarterdeck.metrics.promql.spans import Span
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
+from quarterdeck.crew.clocks import wall_us
 from quarterdeck.crew.ports import Clock
-from quarterdeck.crew.process.clocks import wall_us
 from quarterdeck.crew.query_log import QueryLog
 from quarterdeck.http.client import Origin
 from quarterdeck.recruiter.client import HttpRecruiting

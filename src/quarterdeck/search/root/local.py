@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from quarterdeck.config.host import cores, memory_bytes
-from quarterdeck.crew.process.clocks import MonotonicClock, RandomIds, wall_us
+from quarterdeck.crew.clocks import MonotonicClock, RandomIds, wall_us
 from quarterdeck.recruiter.model import Recruited
 from quarterdeck.search.engine.gathering import Gathering
 from quarterdeck.search.ports import ChunkAnswer

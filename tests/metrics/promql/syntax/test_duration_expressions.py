@@ -4,6 +4,7 @@ import pytest
 
 from quarterdeck.metrics.promql.errors import ParseError
 from quarterdeck.metrics.promql.plan.rules.resolve_durations import resolve_durations
+from quarterdeck.metrics.promql.spans import Span
 from quarterdeck.metrics.promql.syntax.ast import (
     Binary,
     BinaryOp,
@@ -19,7 +20,6 @@ from quarterdeck.metrics.promql.syntax.ast import (
     MatrixSelector,
     NumberLiteral,
     QueryLength,
-    Span,
     Subquery,
     VectorSelector,
 )

@@ -2,6 +2,7 @@
 
 import pytest
 
+from quarterdeck.metrics.promql.spans import Span
 from quarterdeck.metrics.promql.syntax.ast import (
     Aggregate,
     Binary,
@@ -10,7 +11,6 @@ from quarterdeck.metrics.promql.syntax.ast import (
     MatrixSelector,
     NumberLiteral,
     Paren,
-    Span,
     StringLiteral,
     Subquery,
     Unary,

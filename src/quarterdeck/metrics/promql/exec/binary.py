@@ -10,7 +10,8 @@ from quarterdeck.metrics.promql.blocks import F64, Bool, Grid, Objects, VectorBl
 from quarterdeck.metrics.promql.exec.histogram_cells import combine_cells, scale_cells
 from quarterdeck.metrics.promql.exec.node import Context, ExecNode, scalar, vector
 from quarterdeck.metrics.promql.plan import nodes as pn
-from quarterdeck.metrics.promql.syntax.ast import BinaryOp, Span
+from quarterdeck.metrics.promql.spans import Span
+from quarterdeck.metrics.promql.syntax.ast import BinaryOp
 
 
 @dataclass(frozen=True, slots=True)

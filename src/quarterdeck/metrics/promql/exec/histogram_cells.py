@@ -13,7 +13,8 @@ from quarterdeck.metrics.promql.histograms.hints import ResetHint
 from quarterdeck.metrics.promql.histograms.layout import MixedBuckets
 from quarterdeck.metrics.promql.histograms.native import NativeHistogram
 from quarterdeck.metrics.promql.histograms.trim import trim_above, trim_below
-from quarterdeck.metrics.promql.syntax.ast import BinaryOp, Span
+from quarterdeck.metrics.promql.spans import Span
+from quarterdeck.metrics.promql.syntax.ast import BinaryOp
 
 
 def scale_cells(op: BinaryOp, histograms: Objects, numbers: F64, where: Bool) -> Objects:

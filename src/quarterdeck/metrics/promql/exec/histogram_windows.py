@@ -22,7 +22,8 @@ from quarterdeck.metrics.promql.histograms.resets import is_reset_after
 from quarterdeck.metrics.promql.histograms.totals import HistogramTotal
 from quarterdeck.metrics.promql.kernels.windows_starts import restarts
 from quarterdeck.metrics.promql.labels import METRIC_NAME
-from quarterdeck.metrics.promql.syntax.ast import Extension, Span
+from quarterdeck.metrics.promql.spans import Span
+from quarterdeck.metrics.promql.syntax.ast import Extension
 
 _RECONCILED: Final[Mapping[Remark, str]] = MappingProxyType(
     {Remark.ADDITION_RECONCILED: "addition", Remark.SUBTRACTION_RECONCILED: "subtraction"}

@@ -16,7 +16,7 @@ from quarterdeck.metrics.promql.exec.node import Context
 from quarterdeck.metrics.promql.exec.unite import unite
 from quarterdeck.metrics.promql.histograms.quantiles import NotNumbers, fraction, has_uncounted, quantile
 from quarterdeck.metrics.promql.labels import METRIC_NAME
-from quarterdeck.metrics.promql.syntax.ast import Span
+from quarterdeck.metrics.promql.spans import Span
 
 _TEXTS: Final[Mapping[NotNumbers, Callable[[str], str]]] = MappingProxyType(
     {NotNumbers.ASKED_FOR: notes.quantile_is_nan, NotNumbers.SKEW: notes.quantile_is_skewed}

@@ -15,7 +15,7 @@ from quarterdeck.metrics.promql.blocks import F64, I64
 from quarterdeck.metrics.promql.errors import ExecutionError
 from quarterdeck.metrics.promql.exec.node import Context
 from quarterdeck.metrics.promql.floats import show_short
-from quarterdeck.metrics.promql.syntax.ast import Span
+from quarterdeck.metrics.promql.spans import Span
 
 _LARGEST_INT64: Final = 9223372036854774784.0
 """The largest double below 2**63."""

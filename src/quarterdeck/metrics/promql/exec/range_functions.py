@@ -37,7 +37,7 @@ from quarterdeck.metrics.promql.kernels.windows_starts import overlaps
 from quarterdeck.metrics.promql.labels import METRIC_NAME
 from quarterdeck.metrics.promql.limits import CELL_BYTES
 from quarterdeck.metrics.promql.plan import nodes as pn
-from quarterdeck.metrics.promql.syntax.ast import Span
+from quarterdeck.metrics.promql.spans import Span
 
 KERNELS: Final[Mapping[str, WindowFunction]] = MappingProxyType(
     {

@@ -13,7 +13,7 @@ import xxhash
 
 from quarterdeck.metrics.promql.blocks import Grid
 from quarterdeck.metrics.promql.plan import nodes as pn
-from quarterdeck.metrics.promql.syntax.ast import Span
+from quarterdeck.metrics.promql.spans import Span
 
 
 class Merge(StrEnum):

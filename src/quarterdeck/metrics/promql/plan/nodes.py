@@ -15,16 +15,8 @@ from typing import TypeAlias, TypeVar, cast
 
 from quarterdeck.metrics.promql.blocks import Grid
 from quarterdeck.metrics.promql.labels import Labels
-from quarterdeck.metrics.promql.syntax.ast import (
-    NOWHERE,
-    AggregateOp,
-    At,
-    BinaryOp,
-    Extension,
-    Matcher,
-    Span,
-    VectorMatching,
-)
+from quarterdeck.metrics.promql.spans import NOWHERE, Span
+from quarterdeck.metrics.promql.syntax.ast import AggregateOp, At, BinaryOp, Extension, Matcher, VectorMatching
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,17 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A stretch of the query's text, in characters: from `start` to before `end`."""
-
-    start: int
-    end: int
-
-
-NOWHERE = Span(0, 0)
-"""The place of a node that nobody wrote."""
+from quarterdeck.metrics.promql.spans import NOWHERE, Span
 
 
 class MatchOp(StrEnum):

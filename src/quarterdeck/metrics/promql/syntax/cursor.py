@@ -3,7 +3,7 @@
 from typing import NoReturn
 
 from quarterdeck.metrics.promql.errors import ParseError
-from quarterdeck.metrics.promql.syntax.ast import Span
+from quarterdeck.metrics.promql.spans import Span
 from quarterdeck.metrics.promql.syntax.durations import parse_duration_ms
 from quarterdeck.metrics.promql.syntax.lexer import Lexer
 from quarterdeck.metrics.promql.syntax.numerals import parse_number

@@ -6,6 +6,7 @@ Between square brackets a length is a whole expression. After `offset` it ends a
 
 from typing import Final, NamedTuple
 
+from quarterdeck.metrics.promql.spans import Span
 from quarterdeck.metrics.promql.syntax.ast import (
     BinaryOp,
     Duration,
@@ -16,7 +17,6 @@ from quarterdeck.metrics.promql.syntax.ast import (
     DurationSigned,
     NumberLiteral,
     QueryLength,
-    Span,
 )
 from quarterdeck.metrics.promql.syntax.cursor import Cursor
 from quarterdeck.metrics.promql.syntax.durations import MAX_MS

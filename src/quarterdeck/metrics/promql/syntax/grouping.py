@@ -3,7 +3,8 @@
 import math
 from dataclasses import dataclass, replace
 
-from quarterdeck.metrics.promql.syntax.ast import Cardinality, Span, VectorMatching
+from quarterdeck.metrics.promql.spans import Span
+from quarterdeck.metrics.promql.syntax.ast import Cardinality, VectorMatching
 from quarterdeck.metrics.promql.syntax.cursor import Cursor
 from quarterdeck.metrics.promql.syntax.quoting import quote
 from quarterdeck.metrics.promql.syntax.tokens import FILLS, Kind

@@ -8,7 +8,7 @@ Errors are those of Prometheus' lexer.
 import re
 
 from quarterdeck.metrics.promql.errors import ParseError
-from quarterdeck.metrics.promql.syntax.ast import Span
+from quarterdeck.metrics.promql.spans import Span
 from quarterdeck.metrics.promql.syntax.quoting import BadEscape, quote, quote_char, read_escape
 from quarterdeck.metrics.promql.syntax.tokens import DURATION_WORDS, FILLS, WORDS, Kind, Token
 

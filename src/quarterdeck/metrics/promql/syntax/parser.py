@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from quarterdeck.metrics.promql.errors import ParseError
+from quarterdeck.metrics.promql.spans import Span
 from quarterdeck.metrics.promql.syntax.ast import (
     Aggregate,
     AggregateOp,
@@ -21,7 +22,6 @@ from quarterdeck.metrics.promql.syntax.ast import (
     MatrixSelector,
     NumberLiteral,
     Paren,
-    Span,
     StringLiteral,
     Subquery,
     Unary,

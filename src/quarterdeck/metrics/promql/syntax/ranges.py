@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from quarterdeck.metrics.promql.floats import show_float
+from quarterdeck.metrics.promql.spans import Span
 from quarterdeck.metrics.promql.syntax.ast import (
     At,
     AtAnchor,
@@ -14,7 +15,6 @@ from quarterdeck.metrics.promql.syntax.ast import (
     Extension,
     MatrixSelector,
     NumberLiteral,
-    Span,
     Subquery,
     VectorSelector,
 )

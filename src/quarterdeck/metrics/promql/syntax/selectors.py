@@ -1,7 +1,8 @@
 """Parsing of selectors: a metric's name and the matchers between braces."""
 
 from quarterdeck.metrics.promql.labels import METRIC_NAME
-from quarterdeck.metrics.promql.syntax.ast import Matcher, MatchOp, Span, VectorSelector
+from quarterdeck.metrics.promql.spans import Span
+from quarterdeck.metrics.promql.syntax.ast import Matcher, MatchOp, VectorSelector
 from quarterdeck.metrics.promql.syntax.cursor import Cursor
 from quarterdeck.metrics.promql.syntax.regex import InvalidRegex, compile_matcher
 from quarterdeck.metrics.promql.syntax.tokens import MATCH_OPS, Kind, Token

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from quarterdeck.metrics.promql.syntax.ast import AggregateOp, BinaryOp, MatchOp, Span
+from quarterdeck.metrics.promql.spans import Span
+from quarterdeck.metrics.promql.syntax.ast import AggregateOp, BinaryOp, MatchOp
 from quarterdeck.metrics.promql.syntax.quoting import quote
 
 

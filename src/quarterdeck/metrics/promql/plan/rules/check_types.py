@@ -7,6 +7,7 @@ from typing import NoReturn, assert_never
 
 from quarterdeck.metrics.promql.errors import ParseError
 from quarterdeck.metrics.promql.labels import METRIC_NAME
+from quarterdeck.metrics.promql.spans import Span
 from quarterdeck.metrics.promql.syntax.ast import (
     Aggregate,
     AggregateOp,
@@ -17,7 +18,6 @@ from quarterdeck.metrics.promql.syntax.ast import (
     MatrixSelector,
     NumberLiteral,
     Paren,
-    Span,
     StringLiteral,
     Subquery,
     Unary,
