@@ -270,7 +270,7 @@ def test_what_is_no_parquet_file_is_not_kept(tmp_path: Path, data: bytes) -> Non
     async def test() -> None:
         cached = Cached(tmp_path)
         ref = cached.shop.stock("a.parquet", data=data)
-        with pytest.raises(QuarterdeckError, match="no Parquet file") as caught:
+        with pytest.raises(QuarterdeckError, match="not a Parquet file") as caught:
             await cached.read(ref)
         assert caught.value.code is ErrorCode.WORK_FAILED
         assert ref.url in caught.value.what
@@ -431,7 +431,7 @@ def test_a_local_file_that_is_no_parquet_is_an_error_every_time(tmp_path: Path) 
         path.write_bytes(b"no parquet at all")
         ref = await ObjectStores().head(str(path))
         for _ in range(2):
-            with pytest.raises(QuarterdeckError, match="no Parquet file"):
+            with pytest.raises(QuarterdeckError, match="not a Parquet file"):
                 await cached.read(ref)
 
     run(test)
