@@ -28,7 +28,7 @@ class BodyBudget:
         return True
 
     def give_back(self, held_bytes: int) -> None:
-        """All of a body that was taken."""
+        """Everything that was taken for a body."""
         self.used_bytes -= counted(held_bytes)
 
 

@@ -20,7 +20,7 @@ Moment = Annotated[str, Field(max_length=100)]
 
 
 class StopsAtFirst(FailFast):
-    """Of a list: the first item that is wrong is told, and the others are not looked at."""
+    """For a list: the first wrong item is reported, and the others are not checked."""
 
     def __hash__(self) -> int:
         """A part of a union must have one."""

@@ -16,13 +16,14 @@ from typing import Final, cast
 import httptools
 
 _HIGH_BYTES: Final = 512 * 1024
-"""What may wait for the reader before the network is no longer read from."""
+"""How many bytes may wait for the reader before the network is no longer read."""
 _PIECE_BYTES: Final = 64
 """What a piece costs beside its content: a body may come in chunks of a byte."""
 _HEAD_BYTES: Final = 64 * 1024
 """For a head, and for what follows the last chunk."""
 _KEEP_S: Final = 15.0
-"""Well below the time after which our server closes an idle connection: none is used in the moment it closes."""
+"""Well below the time after which our server closes an idle connection, so that no connection is used at the moment it
+closes."""
 _TELL_THE_END: Final = frozenset({b"content-length", b"transfer-encoding"})
 """With neither of these headers, an answer ends with its connection."""
 _ADDRESS: Final = re.compile(
@@ -92,9 +93,9 @@ class HttpClient:
         ssl: tls.SSLContext | None = None,
         authorize: "Callable[[Origin], str | None] | None" = None,
     ) -> None:
-        """`headers` go with every request. `stall_timeout_s` is for a connection to be made, and for the next byte.
-        `authorize` gives the value of the `Authorization` header for whoever is connected to, when that is done, and
-        may raise `UnreachableError` for one that may not be called."""
+        """`headers` go with every request. `stall_timeout_s` limits making a connection, and waiting for the next byte.
+        `authorize` gives the value of the `Authorization` header for the peer once the connection is made. It may raise
+        `UnreachableError` for a peer that may not be called."""
         self._authorize = authorize
         self._headers = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         self._stall_timeout_s = stall_timeout_s

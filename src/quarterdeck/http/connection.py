@@ -46,12 +46,12 @@ class HttpLimits:
     head_timeout_s: float = 10.0
     """From the first byte of a head, or from the connection's beginning, to the end of the head."""
     body_stall_s: float = 10.0
-    """How long nothing may come of a body that is not there yet."""
+    """How long a body that is not complete may make no progress."""
     body_timeout_s: float = 60.0
     """From the end of a head to the end of its body. Lower refuses slow networks; higher lets slow clients hold on."""
     unread_timeout_s: float = 900.0
-    """How long a client may read nothing of an answer that waits for it. A person who pages through one stops reading
-    as well; the query, its results and its place in line are held all the time."""
+    """How long a client may read nothing of an answer that waits for it. A person who pages through an answer also
+    stops reading. Meanwhile the query, its results and its place in line are held."""
     keep_alive_s: int = 75
     """How long a connection may be idle between requests. Longer than our client keeps its own (15 s), so that it
     closes first and none sends a request into a connection that is just being closed."""
@@ -61,7 +61,7 @@ class HttpLimits:
     """That wait for their client, of one address, or of one network of 64 bits of IPv6. Those that are being answered
     do not count."""
     bodies_bytes: int = 64 * 1024 * 1024
-    """Of all requests that are not answered yet, beyond the first few KiB of each."""
+    """The bodies of all requests that are not answered yet, beyond the first few KiB of each."""
 
 
 @dataclass(slots=True)
@@ -248,8 +248,8 @@ class HttpConnection(HttpToolsProtocol):
         super().on_message_complete()
 
     def _keep_waiting(self, had_begun: bool) -> None:
-        """uvicorn stops waiting for the next request with whatever comes: also with the rest of a body that was
-        answered before, and with line ends, of which any number may precede a request."""
+        """uvicorn stops waiting for the next request as soon as anything comes: also the rest of a body that was
+        answered before, or line ends, of which any number may precede a request."""
         if self.timeout_keep_alive_task is not None or self._head_timer is not None:
             return  # as it is before the first request
         if not self.cycle.response_complete or self.transport.is_closing():
@@ -262,7 +262,8 @@ class HttpConnection(HttpToolsProtocol):
             self._arm_head_timer()
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Who asks for another protocol gets this one. That is no news, and no reason to install anything."""
+        """A client that asks for another protocol gets this one. That is not worth a log record, and no reason to
+        install anything."""
 
     # What goes
 

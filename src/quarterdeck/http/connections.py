@@ -25,7 +25,7 @@ class Held(Protocol):
     address: str
 
     def hang_up(self) -> None:
-        """Lets go of it; the table is told when it has gone."""
+        """Closes it; the table is told when it is gone."""
         ...
 
 
@@ -42,7 +42,7 @@ class ConnectionTable:
         self._idle: dict[Held, None] = {}
         """Those of them that wait for another request, the longest first."""
         self.refused = 0
-        """That were turned away, or closed for somebody else."""
+        """Connections that were turned away, or closed to make room."""
 
     def __len__(self) -> int:
         return self._open

@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 
 _MOST_WORDS: Final = 4_000
-"""Characters of each part that are believed; the rest of an error that quotes a whole file is cut off."""
+"""How many characters of each part are kept. The rest of an error that quotes a whole file is cut off."""
 
 
 def error_document(error: QuarterdeckError) -> dict[str, object]:
@@ -31,7 +31,7 @@ def rendered(error: QuarterdeckError) -> bytes:
 
 
 def parse_error(body: bytes) -> QuarterdeckError:
-    """The error in an answer, to which somebody in between may have added words; anything else raises `ValueError`."""
+    """The error in an answer. Something in between may have added words to it. Anything else raises `ValueError`."""
     try:
         told: Any = json.loads(body)["error"]
         code = ErrorCode(told["code"])

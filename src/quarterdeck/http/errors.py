@@ -27,7 +27,7 @@ _LOG: Final = logging.getLogger(__name__)
 _LONGEST_SHOWN: Final = 80
 """How much of a wrong value is repeated to who sent it, in characters."""
 _MOST_SHOWN: Final = 20
-"""How many problems of one request are told."""
+"""How many problems of one request are reported."""
 
 _CODES: Final[Mapping[int, ErrorCode]] = {
     404: ErrorCode.NOT_FOUND,
@@ -164,7 +164,7 @@ def _routes_of(router: Any) -> Iterator[object]:
 
 
 def validation_problems(errors: Iterable[Mapping[str, Any]]) -> str:
-    """What pydantic found, for whoever sent it."""
+    """What pydantic found, in words for the sender of the request."""
     return "; ".join(_problems(errors))
 
 

@@ -47,7 +47,7 @@ _WRONG: Final = QuarterdeckError(
 )
 _WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _PASSED_ON: Final = frozenset({b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip", b"via"})
-"""What proxies add. Whoever asks through one may be anywhere."""
+"""Headers that proxies add. A client behind a proxy may be anywhere."""
 _PERMITS: Final = (
     (b"access-control-allow-methods", b"GET, POST, OPTIONS"),
     (b"access-control-allow-headers", b"accept, authorization, content-type, origin, x-scope-orgid"),
@@ -62,11 +62,11 @@ _VARIES: Final = (b"vary", b"origin")
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """What is known of who asks."""
+    """What is known about the client."""
 
     is_this_user: bool = False
-    """It has shown the token of a server that only this machine can reach, and no proxy says that it comes from
-    elsewhere: it could read the token's file, and so whatever the server can read."""
+    """The client has shown the token of a server that only this machine can reach, and no proxy says that it comes from
+    elsewhere. So it could read the token's file, and whatever the server can read."""
 
 
 def caller_of(scope: Scope) -> Caller:
@@ -99,8 +99,8 @@ class GateRules:
 
 
 class Origins:
-    """Sites as they are listed. A star stands for some characters of a name or of a port, `https://*.example`, and
-    alone for every site."""
+    """Sites as they are listed. A star stands for some characters of a name or of a port, as in `https://*.example`; a
+    star alone means every site."""
 
     def __init__(self, listed: Iterable[str]) -> None:
         """
@@ -207,8 +207,8 @@ class Gate:
         )
 
     def _is_own(self, name: str) -> bool:
-        """On loopback the names of loopback. Off it, where there is no token, whatever no stranger can make point
-        here: addresses, names without a dot, and those of this machine."""
+        """On loopback: the names of loopback. Off loopback without a token: names that no stranger can make point here,
+        which are addresses, names without a dot, and those of this machine."""
         if name == "localhost":
             return True
         try:
@@ -279,8 +279,8 @@ def _pattern_of(listed: str) -> str:
 
 
 def _telling(send: Send, origin: bytes | None) -> Send:
-    """Tells the browser that pages of the site, if it is listed, may see the answer, whatever it is; and caches that
-    another site is told something else."""
+    """Tells the browser that pages of the site, if it is listed, may see the answer, whatever the answer is; and tells
+    caches that another site gets a different answer."""
     added = [_VARIES] if origin is None else [(b"access-control-allow-origin", origin), _SHOWS, _VARIES]
 
     async def told(message: Message) -> None:

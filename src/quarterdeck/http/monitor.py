@@ -33,7 +33,7 @@ class MonitorSources:
     scaling: Callable[[], Mapping[str, float]]
     """Flat numbers for KEDA's metrics-api scaler, such as `queue_depth` and `oldest_age_s`."""
     metrics_form: Callable[[str], str] = lambda accept: accept
-    """Which of the forms of the figures an `Accept` header means: those of one form are the same for all."""
+    """Which form of the figures an `Accept` header means. All clients of one form get the same text."""
 
 
 def monitor_router(sources: MonitorSources) -> APIRouter:
@@ -71,8 +71,8 @@ def monitor_router(sources: MonitorSources) -> APIRouter:
 
 
 class SharedFigures:
-    """To write them down takes the event loop some milliseconds, for anybody who asks. So whoever asks too soon after
-    the last time waits a little, and those who wait share what is written then: nobody gets figures of before it
+    """Writing the figures takes some milliseconds of the event loop, and anybody may ask. So a request that comes too
+    soon after the last writing waits a little, and all that wait share the next one. Nobody gets figures from before it
     asked."""
 
     def __init__(self, sources: MonitorSources) -> None:

@@ -7,8 +7,8 @@ from pydantic import BaseModel
 
 
 def whole_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """The schema of a model that does not contain itself, with what it refers to in the place of each reference: those
-    that pydantic writes lead nowhere within a document of OpenAPI."""
+    """The schema of a model that does not contain itself. References are replaced by what they refer to: the references
+    that pydantic writes lead nowhere within an OpenAPI document."""
     schema = model.model_json_schema()
     definitions: dict[str, Any] = schema.pop("$defs", {})
     return cast("dict[str, Any]", _whole(schema, definitions))

@@ -26,8 +26,8 @@ _NOT_HTTP: Final = "Invalid HTTP request received."
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """uvicorn logs whatever an application raises. An answer that had to be cut off was logged by who cut it. It also
-    logs each request that is no HTTP: whoever sent it was told so, and could fill the disk with it."""
+    """uvicorn logs whatever an application raises. But an answer that had to be cut off was logged already. uvicorn
+    also logs each request that is not HTTP: its sender was told, and could fill the disk with such records."""
     if record.msg == _NOT_HTTP:
         return False
     return record.exc_info is None or not isinstance(record.exc_info[1], AnswerCutOffError)
@@ -37,7 +37,8 @@ logging.getLogger("uvicorn.error").addFilter(_is_news)
 
 
 class HttpServer:
-    """Serves an ASGI application. There is no lifespan: who starts the server has what the application needs ready."""
+    """Serves an ASGI application. There is no lifespan: whoever starts the server has prepared what the application
+    needs."""
 
     def __init__(
         self, app: ASGIApp, host: str, port: int, ssl: tls.SSLContext | None = None, limits: HttpLimits | None = None

@@ -23,8 +23,8 @@ HEADERS: Final = (
 async def event_stream(
     send: Send, heartbeat: bytes, heartbeat_s: float, headers: Iterable[tuple[bytes, bytes]] = ()
 ) -> AsyncGenerator[StreamedBody]:
-    """Begins the response, and ends it after the block. A block that raises leaves it open: whoever serves cuts the
-    connection then, so that a part is not taken for the whole."""
+    """Begins the response, and ends it after the block. If the block raises, the response stays open, and the server
+    cuts the connection, so that nobody takes a part for the whole."""
     body = StreamedBody(send, (*HEADERS, *headers))
     await body.begin()
     async with body.beating(lambda: heartbeat, heartbeat_s):

@@ -82,4 +82,4 @@ async def _looking(request: Request, described: Annotated[str | None, _LOOKS] = 
 AskingTenant: TypeAlias = Annotated[str, Depends(_asking)]
 """Who asks."""
 LookingTenant: TypeAlias = Annotated[str | None, Depends(_looking)]
-"""Whose things are to be told; None for everybody's, which whoever is let in may see."""
+"""Whose things to show. None means everybody's, which everybody who is let in may see."""

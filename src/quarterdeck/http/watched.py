@@ -39,5 +39,5 @@ class WatchedResponse(Response):
             await run_while_connected(receive, self.respond(scope, receive, send))
 
     async def respond(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Canceled when the client disconnects. What it raises before the first byte is told by the application."""
+        """Canceled when the client disconnects. An error before the first byte is reported by the application."""
         raise NotImplementedError

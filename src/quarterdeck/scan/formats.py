@@ -32,7 +32,7 @@ _BY_WORD: Final = {"arrow": Format.ARROW, "ndjson": Format.NDJSON, "json": Forma
 
 
 def choose_format(word: str | None, accept: str) -> Format:
-    """By the word in the request, else by its `Accept` header, else lines of JSON."""
+    """The word in the request decides, then its `Accept` header; otherwise it is lines of JSON."""
     if word is not None:
         if word not in _BY_WORD:
             raise QuarterdeckError(

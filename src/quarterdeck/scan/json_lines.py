@@ -116,7 +116,7 @@ def _of_its_own(batch: Batch) -> Batch:
 
 
 def _select(batch: Batch, columns: list[str]) -> str:
-    """One text for each column, whatever is in it: it must not grow with how deep values stand within each other."""
+    """One text for each column, whatever is in it: the text must not grow with the depth of values."""
     pairs = [f"{_quoted(field.name)}, {column}" for field, column in zip(batch.schema, columns, strict=True)]
     return f"SELECT json_object({', '.join(pairs)})::VARCHAR FROM batch"
 

@@ -37,7 +37,7 @@ class ScanTask:
 
     sql: str
     files: tuple[ObjectRef, ...] = ()
-    """The view `files` in the SQL; with none of them there is no such view."""
+    """The view `files` in the SQL. Without files there is no such view."""
     ts_column: str | None = None
     """The column of the result that holds its time, if it has one: int64 in milliseconds, or a timestamp."""
     with_filename: bool = False
@@ -132,8 +132,8 @@ def encode_task(task: ScanTask) -> bytes:
 
 
 def decode_task(payload: bytes) -> ScanTask:
-    """Raises `QuarterdeckError` for what is no task, one of a version that is not known here, or SQL that no engine
-    should read: who sent it may have looked, or not."""
+    """Raises `QuarterdeckError` for anything that is not a task, a task of an unknown version, or SQL that no engine
+    should read. The sender may have checked this, or not."""
     try:
         wire = _WireTask.model_validate_json(payload)
     except ValidationError as error:

@@ -62,8 +62,8 @@ class Credentials:
         return self._token.authorization
 
     def is_neighbours(self, authorization: str | None) -> bool:
-        """Whether it carries the token of a process that was called by this one. Who was shown its own token may show
-        it in turn: a coordinator that a worker has joined fetches the worker's results."""
+        """Whether it shows the token of a process that this process has called. A process that was shown its own token
+        may show it back: a coordinator that a worker has joined fetches the worker's results."""
         return any(token.matches(authorization) for token in self._shown.values())
 
     def _on_loopback(self, host: str, port: int) -> str | None:

@@ -71,8 +71,8 @@ class LocalProcesses:
         self._folder = folder or default_folder()
 
     def announce(self, addresses: Iterable[tuple[str, int]], token_file: Path) -> bool:
-        """Writes down that this process listens there; whether that could be done. Addresses off loopback are told as
-        they are reached from here."""
+        """Records that this process listens there, and returns whether that worked. Addresses off loopback are recorded
+        as they are reached from here."""
         document = json.dumps(
             {"pid": os.getpid(), "began": _began(os.getpid()), "token_file": str(token_file.absolute())}
         )
@@ -98,7 +98,7 @@ class LocalProcesses:
 
     @property
     def can_be_found(self) -> bool:
-        """Whether the folder is there, and ours: who is not in it has not announced itself, or left."""
+        """Whether the folder exists and is ours. A process that is not in it has not announced itself, or has left."""
         return self._is_ours(self._folder)
 
     def trouble(self) -> str:
@@ -127,7 +127,7 @@ class LocalProcesses:
 
     @staticmethod
     def _is_ours(path: Path) -> bool:
-        """Whether nobody else can have put anything there. A link is nobody's."""
+        """Whether nobody else can have put anything there. A link does not count as ours."""
         try:
             found = path.lstat()
         except OSError:
@@ -183,9 +183,9 @@ def _name(host: str) -> str:
 
 
 def default_folder() -> Path:
-    """The same for every process of this user, whatever its home and its temporary folder are: a service, a shell and a
-    cron job of one user have different ones. Who wants another one, where there is no `/tmp`, names it for all of
-    them."""
+    """The same folder for every process of this user, whatever its home and its temporary folder are: a service, a
+    shell and a cron job of one user have different ones. If there is no `/tmp`, a variable names another folder for all
+    of them."""
     named = os.environ.get(RUN_DIR_VARIABLE)
     if named:
         return Path(named)

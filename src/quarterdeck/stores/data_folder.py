@@ -86,12 +86,10 @@ class DataFolder:
         self._say(_COMPILING, {})
 
     def begin_incarnation(self, name: str | None, otherwise: str) -> tuple[str, int]:
-        """Who this process is and the number of this start, above any before: `name` if one is given, else as it was
-        called before, else `otherwise`.
-
-        The number follows the clock, in milliseconds, so that a worker whose folder was lost still starts above its
-        earlier lives; where the clock went backwards, it counts on from the last one.
-        """
+        """The name of this process and the number of this start, which is above any before. The name is `name` if one
+        is given, otherwise the name it had before, otherwise `otherwise`. The number follows the clock, in
+        milliseconds, so that a worker whose folder was lost still starts above its earlier lives. If the clock went
+        backwards, it counts on from the last number."""
         file = self.path / _IDENTITY
         try:
             before = json.loads(file.read_text())
@@ -152,7 +150,7 @@ def announced(folder: Path) -> dict[str, object] | None:
 
 
 def who_compiles(folder: Path) -> object:
-    """The process that has this folder, while it says that it compiles; else None."""
+    """The process that has this folder, while it says that it compiles; otherwise None."""
     return (_said(folder / _COMPILING) or {}).get("pid")
 
 

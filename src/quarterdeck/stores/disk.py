@@ -33,8 +33,8 @@ from quarterdeck.telemetry.logs import get_logger
 __all__ = ["PART_SUFFIX", "DiskBudget", "DiskFigures", "DiskFullError", "DiskLimits", "GrowingFile", "Owner", "Pin"]
 
 _FIRST_STEP_BYTES = 64 * 1024
-"""A file gets this at first, and then as much again as it has, up to the step of the limits: many small artifacts at
-once shall not reserve the whole budget."""
+"""A file gets this much at first, and then as much again as it has, up to the step of the limits: many small artifacts
+at once must not reserve the whole budget."""
 
 _log = get_logger(__name__)
 
@@ -90,8 +90,8 @@ class DiskBudget:
         return file
 
     def adopt(self, owner: Owner, key: str, path: Path, last_used: float) -> None:
-        """Takes in a whole file found at start; `last_used` is by the budget's clock. One for which there is no room
-        raises `DiskFullError`, and stays what it is: a file that nobody counts."""
+        """Adds a whole file that was found at the start; `last_used` is by the budget's clock. If there is no room for
+        it, this raises `DiskFullError`, and nobody counts the file."""
         size_bytes = path.stat().st_size
         with self._lock:
             self._claim(key)

@@ -89,7 +89,7 @@ def refused(
 
 
 def ran_out(owner: Owner, key: str, path: str, size_bytes: int, error: OSError) -> DiskFullError:
-    """The budget had room and the disk had not: somebody else uses it too."""
+    """The budget had room but the disk had not: something else uses it too."""
     return DiskFullError(
         ErrorCode.RESOURCE_EXHAUSTED,
         f"{_thing(owner, key)} could not be written beyond {_size(size_bytes)}",

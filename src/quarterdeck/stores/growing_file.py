@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from quarterdeck.stores.disk import DiskBudget
 
 PART_SUFFIX: Final = ".part"
-"""Of a file that is not whole: whatever has it at the start of a process was left by a crash."""
+"""The ending of a file that is not whole. A file with this ending at the start of a process was left by a crash."""
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
@@ -171,7 +171,7 @@ class GrowingFile:
             self._budget.discard(self, self._part)
 
     def _give_up(self, error: BaseException) -> None:
-        """Abandons it; a full disk is told as such from now on."""
+        """Abandons the file. From now on a full disk is reported as one."""
         self.abandon()
         if isinstance(error, DiskFullError):
             self._failure = error

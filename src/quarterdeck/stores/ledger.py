@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from quarterdeck.stores.growing_file import GrowingFile
 
 _AT_ONCE = 64
-"""How many are picked in one go: whoever calls holds a lock."""
+"""How many entries are picked at once: the caller holds a lock."""
 
 _MAY_EVICT: Final = {
     Owner.ARTIFACTS: ALL_STANDINGS,
@@ -90,8 +90,8 @@ class Ledger:
         return self.used_bytes - self.leaving_bytes + pending_bytes > self.limits.high_bytes
 
     def pick(self, owner: Owner, missing: Missing, pending_bytes: int, *, to_low: bool) -> list[Entry]:
-        """Takes off the shelf what has to leave, beside what is leaving already: for what is missing, and down to the
-        low watermark if so asked. Some at once; none when it is enough, or there are no more."""
+        """Takes off the shelf what has to leave besides what is leaving already: enough for what is missing and, if
+        asked, down to the low watermark. It takes some at a time, and none if that is enough or there are no more."""
         any_bytes = missing.any_bytes - self.leaving_bytes
         if to_low:
             excess_bytes = self.used_bytes - self.leaving_bytes + pending_bytes - self.limits.low_bytes

@@ -27,7 +27,7 @@ HIDDEN: Final = (".", "_")
 """How a name in a folder begins that is not data: `_SUCCESS`, `_delta_log/`, `.part-0.crc`."""
 _NOT_OURS: Final = frozenset({errno.EACCES, errno.EPERM})
 _GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
-"""What is said of a link that leads nowhere or in a circle, and of a file that was deleted meanwhile."""
+"""The error for a link that leads nowhere or in a circle, and for a file that was deleted meanwhile."""
 
 _Place = tuple[int, int]
 """Device and inode."""
@@ -50,8 +50,8 @@ class _Folder:
 
 
 class Walk:
-    """The files in a folder and below, in steps, so that each has a time of its own. A step stays on one mounted file
-    system: whoever takes it waits for no other."""
+    """The files in a folder and below, in steps, so that each step has a time of its own. A step stays on one mounted
+    file system, so it waits for no other."""
 
     def __init__(
         self,

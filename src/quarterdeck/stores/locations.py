@@ -15,7 +15,7 @@ _S3_SCHEMES = frozenset({"s3", "s3a"})
 _BYTES_MAX = 4096
 """What Linux takes for a path; S3 takes a quarter of it for a key."""
 _SHOWN_MAX = 200
-"""How much of a name that is refused is repeated, in characters."""
+"""How many characters of a refused name an error repeats."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ class Mounts:
         self._look_again_s = clock()
 
     def of(self, path: str) -> str:
-        """The mount point that it is below, `/` if nothing else is known."""
+        """The mount point above the path; `/` if nothing else is known."""
         if path in self.points():
             return path
         folder = path.rpartition("/")[0]

@@ -19,7 +19,7 @@ from quarterdeck.stores.disk_full import is_full, no_room, says_full
 from quarterdeck.stores.regular_files import NotRegularError
 
 _STATUS = re.compile(r"status code: (\d{3})")
-"""Of an error that the store has no class for, as it is for a failed listing."""
+"""The text of an error for which the store has no class, such as a failed listing."""
 
 
 @contextmanager
@@ -42,8 +42,8 @@ def told_with(url: str) -> Generator[None]:
 
 
 def of_system(url: str, error: OSError) -> QuarterdeckError:
-    """What the system says about a local file, told as what it is. An error of a store that has no number, and is of
-    the system's kind all the same, is told as the store says it."""
+    """The system's error about a local file. An error of a store that has no number, but is of the system's kind, keeps
+    the store's text."""
     if isinstance(error, NotRegularError):
         return _unusable(_named(url, error), error.strerror or str(error), "name regular files, or a folder with them")
     if isinstance(error, FileNotFoundError):

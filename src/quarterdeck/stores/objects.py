@@ -60,7 +60,8 @@ class ObjectRef:
     for objects that are never changed, and whose reader knows their checksum."""
 
     checksum: str = ""
-    """Of its bytes, xxh3_128 in hexadecimal, where whoever names it knows it: other bytes are not kept as a copy."""
+    """The xxh3_128 of its bytes in hexadecimal, if whoever names the object knows it. Then other bytes are not kept as
+    a copy."""
 
     def is_met_by(self, found: "ObjectRef") -> bool:
         """Whether an object as it is now is the one that is meant."""
@@ -213,8 +214,8 @@ class ObjectStores:
                 await self._ask(location, lambda: obstore.copy_async(bucket.store, key, to_key))
 
     async def list_all(self, url: str) -> AsyncGenerator[list[ListedObject]]:
-        """All that is in a folder and below, hidden or not, some at a time and in no order; nothing of one that is not
-        there. What is below a local folder and may not be looked at, or has a name that is no UTF-8, is passed over."""
+        """Everything in a folder and below, hidden or not, some at a time and in no order; nothing if the folder does
+        not exist. In a local folder, what may not be read or has a name that is not UTF-8 is skipped."""
         location = parse_location(url)
         with told_with(url):
             if location.bucket is None:
@@ -246,7 +247,7 @@ class ObjectStores:
         return self._calls.by_mount(paths)
 
     def trouble(self) -> list[str]:
-        """What is wrong, for whoever asks whether the process is ready: nothing, or one sentence."""
+        """What is wrong, for the readiness of the process: nothing, or one sentence."""
         return self._calls.trouble()
 
     def figures(self) -> StoreFigures:

@@ -70,7 +70,7 @@ class ParquetCache:
         self.misses = 0
         """How many downloads were begun."""
         self.received_bytes = 0
-        """Of all downloads, as they come: whoever waits for one sees whether it gets on."""
+        """Called with the bytes of all downloads as they come, so that whoever waits for one sees its progress."""
         self._folder: Final = folder
         self._budget: Final = budget
         self._objects: Final = objects
@@ -118,8 +118,8 @@ class ParquetCache:
 
     @asynccontextmanager
     async def open(self, ref: ObjectRef, *, is_parquet: bool = True) -> AsyncGenerator[Path]:
-        """Where to read it, for as long as the block lasts. Something else than Parquet is kept just the same, only
-        that nobody looks at how it begins and ends."""
+        """Where to read the object, for as long as the block lasts. A file other than Parquet is also kept, but nobody
+        checks how it begins and ends."""
         path = self._objects.local_path(ref)
         if path is not None and not self._copy_local:
             await self._check_in_place(ref, path, is_parquet=is_parquet)

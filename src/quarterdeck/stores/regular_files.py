@@ -42,7 +42,7 @@ def stat_regular(path: str | Path) -> os.stat_result:
 
 
 def open_regular(path: str | Path) -> int:
-    """A descriptor to read from. What is no file is not even opened: to open a device may do something."""
+    """A descriptor to read from. Anything but a regular file is not even opened: opening a device may do something."""
     stat_regular(path)
     descriptor = os.open(path, _FLAGS)
     try:

@@ -35,7 +35,7 @@ class S3Options:
     read_timeout_s: float = 20.0
     """How long a response may stand still. Lower finds a dead peer sooner; higher bears with a slow one."""
     max_retries: int = 4
-    """Of one request, with growing waits. Higher rides out more; lower tells whoever asked sooner."""
+    """For one request, with growing waits. A higher number survives longer outages; a lower one reports them sooner."""
     retry_timeout_s: float = 30.0
     """No retry begins later than this after the first try."""
 

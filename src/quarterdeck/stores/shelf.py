@@ -117,8 +117,8 @@ class Shelf:
     def take_victims(
         self, standings: Iterable[Standing], any_bytes: int, cached_bytes: int, at_most: int
     ) -> list[Entry]:
-        """Takes off as many as it needs for `any_bytes` of these standings, and `cached_bytes` of cached ones among
-        them; fewer if there are no more, or more than `at_most`."""
+        """Takes off as many entries of these standings as make up `any_bytes`, including `cached_bytes` of cached ones.
+        It takes fewer if there are no more, or if it would take more than `at_most`."""
         victims: list[Entry] = []
         freed_bytes = 0
         for standing in standings:

@@ -199,7 +199,7 @@ class StoreCalls:
         )
 
     def trouble(self) -> list[str]:
-        """What is wrong, for whoever asks whether the process is ready: nothing, or one sentence."""
+        """What is wrong, for the readiness of the process: nothing, or one sentence."""
         hanging = self.hanging()
         if not hanging:
             return []

@@ -17,8 +17,7 @@ from quarterdeck.core.tracebacks import with_empty_frames
 ResultT = TypeVar("ResultT")
 
 _CANCEL_INTERVAL_S: Final = 0.01
-"""How often a function that has not ended yet is told to: an interrupt that comes a moment before what it is to
-interrupt is lost."""
+"""How often a running function is told to end again: an interrupt that comes a moment too early is lost."""
 
 
 async def in_thread(
@@ -58,7 +57,7 @@ async def in_thread(
 
 
 async def in_loose_thread(work: Callable[[], ResultT]) -> ResultT:
-    """Does it in a thread that holds up nobody: neither whoever is canceled meanwhile, nor the end of the loop."""
+    """Runs it in a thread that blocks nobody: neither a caller that is canceled meanwhile, nor the end of the loop."""
     future = concurrent.futures.Future[ResultT]()
 
     def do() -> None:

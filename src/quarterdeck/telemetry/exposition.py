@@ -19,10 +19,8 @@ def new_registry() -> "CollectorRegistry":
 
 
 def render(registry: "CollectorRegistry", accept_header: str | None) -> tuple[bytes, str]:
-    """The body and its content type: OpenMetrics, which has exemplars, for who asks for it; else Prometheus' text.
-
-    Compression is the server's affair.
-    """
+    """The body and its content type: OpenMetrics, which has exemplars, if the scraper asks for it, otherwise
+    Prometheus' text. The server takes care of compression."""
     # Loaded when they are needed.
     from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, generate_latest  # noqa: PLC0415
     from prometheus_client.openmetrics import exposition as openmetrics  # noqa: PLC0415
@@ -45,7 +43,8 @@ def form_of(accept_header: str) -> str:
 
 
 def _wants_openmetrics(accept_header: str) -> bool:
-    """Only one that names it: what takes anything, as curl does, is a person, who reads the simpler format."""
+    """Only a header that names OpenMetrics. A client that accepts anything, as curl does, belongs to a person, who
+    reads the simpler format."""
     best = {_OPEN_METRICS: 0.0, _PLAIN: 0.0}
     for media_range in accept_header.split(","):
         media_type, *parameters = (part.strip().lower() for part in media_range.split(";"))

@@ -42,7 +42,7 @@ _STATUSES: Final = ((94, 200), (98, 404), (100, 500))
 
 
 def write_files(folder: Path, rows: int, after_each: Callable[[int], bool]) -> int:
-    """Writes them; `after_each` is told how many there are and may say stop. How many bytes they have."""
+    """Writes them and returns their size in bytes. `after_each` gets the number of files so far, and may stop it."""
     paths = [
         f"/{_SECTIONS[number % len(_SECTIONS)]}/{number * 7919 % 5000}" + (f"?ref={number % 400}" if number % 3 else "")
         for number in range(_PATHS)

@@ -25,7 +25,7 @@ _LONGEST_CELL: Final = 200
 
 class RowSink(Protocol):
     def begin(self, schema: Schema) -> None:
-        """Comes first, unless there is no row and nobody knows the columns."""
+        """Called first, unless there is no row and so nobody knows the columns."""
         ...
 
     def write(self, batch: Batch) -> None: ...

@@ -14,10 +14,8 @@ _EVERY_S: Final = 0.25
 
 
 class ScanProgress:
-    """Use it as a context. It asks the coordinator in a thread of its own, which ends with the block.
-
-    What goes wrong with asking is not told: whoever reads the rows will meet it too, and knows more.
-    """
+    """Use it as a context. It asks the coordinator in a thread of its own, which ends with the block. It does not
+    report its own errors: whoever reads the rows will meet them too, and knows more."""
 
     def __init__(self, client: Client, console: Console, *, shown: bool) -> None:
         self._client = client

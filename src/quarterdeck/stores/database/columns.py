@@ -11,7 +11,7 @@ from sqlalchemy import BigInteger, Integer, MetaData, Text
 TEXT: Final = Text().with_variant(Text(collation="C"), "postgresql")
 RISING: Final = BigInteger().with_variant(Integer(), "sqlite")
 """For an `Identity()` that is the primary key. In SQLite an INTEGER has 64 bits, and only under that name does it count
-by itself; that none is used twice, `sqlite_autoincrement=True` of the table says."""
+by itself. `sqlite_autoincrement=True` of the table makes sure that no number is used twice."""
 
 
 def new_metadata() -> MetaData:

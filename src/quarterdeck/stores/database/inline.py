@@ -17,8 +17,8 @@ T = TypeVar("T")
 
 
 class InlineDatabase:
-    """`port.Database`. Before and after a transaction others get their turn, as they would while a thread has it: so
-    whoever waits may be canceled before it began, or when it is committed already."""
+    """`port.Database`. Before and after a transaction other tasks run, as they would while a thread works. So whoever
+    waits may be canceled before the transaction began, or after it was committed."""
 
     def __init__(self, database: SqlDatabase) -> None:
         self._database: Final = database

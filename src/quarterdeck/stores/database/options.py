@@ -28,8 +28,8 @@ class DatabaseOptions:
     """How long to wait for a connection that other threads of this process use."""
 
     attempts: int = 10
-    """How often a transaction is tried that loses a race each time. Too low fails under contention, too high keeps
-    whoever waits for long: each attempt may take `lock_timeout_s`."""
+    """How often a transaction is tried if it loses a race each time. Too low fails under contention; too high keeps its
+    caller waiting: each attempt may take `lock_timeout_s`."""
 
     backoff: Backoff = Backoff(base_s=0.005, cap_s=0.5, jitter=0.5)
     """How long to wait before trying again."""

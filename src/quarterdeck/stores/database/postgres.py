@@ -16,7 +16,7 @@ from quarterdeck.stores.database.backend import Backend, Verdict
 from quarterdeck.stores.database.options import DatabaseOptions
 
 _SCHEMA_LOCK: Final = 0x7175_6172_7465_7264
-"""The number of the advisory lock of those who change the schema: any that nobody else in the database uses."""
+"""The number of the advisory lock for changes of the schema: any number that nobody else in the database uses."""
 _VERDICTS: Final = {
     "40001": Verdict.LOST_RACE,  # serialization_failure
     "40P01": Verdict.LOST_RACE,  # deadlock_detected

@@ -67,7 +67,7 @@ class ThreadedDatabase:
             self._readers.shutdown(wait=not self._under_way)
 
     async def _wait_ended(self) -> None:
-        """Until all that is under way has ended, also what nobody else waits for any more."""
+        """Waits until everything that is running has ended, including what nobody else waits for any more."""
         ends = [asyncio.wrap_future(future) for future in tuple(self._under_way)]
         for end in ends:
             end.add_done_callback(_see)

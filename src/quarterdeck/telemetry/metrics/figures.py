@@ -22,7 +22,8 @@ LabelT = TypeVar("LabelT", bound=StrEnum)
 _log = get_logger(__name__)
 
 MOST_VALUES: Final = 1000
-"""Of a label whose values come and go. A scrape of more would hold up the event loop, and fill whoever keeps it."""
+"""For a label whose values come and go. More of them in a scrape would block the event loop, and fill the store of
+whoever scrapes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,8 +94,8 @@ class Lookup(StrEnum):
 
 
 def error_code(code: str) -> ErrorCode:
-    """The code of an error that came over the wire. One that this version does not know is a breach of protocol: it
-    would otherwise be a new label value."""
+    """The code of an error from the wire. A code that this version does not know is a breach of protocol; otherwise it
+    would be a new label value."""
     try:
         return ErrorCode(code)
     except ValueError:

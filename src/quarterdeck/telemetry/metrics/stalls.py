@@ -14,7 +14,7 @@ def declare_stalls(
     counts: Callable[[FiguresT], Mapping[str, int]],
     seconds: Callable[[FiguresT], Mapping[str, float]],
 ) -> None:
-    """Both by the path of a route with its parameters by name, of which there are only so many."""
+    """Both by the path of a route, with names instead of parameters, so that their number is limited."""
     readings.total_of_each(
         "event_loop_stalls_total",
         "Times the event loop was blocked for more than 100 ms, by the route that blocked it. Heartbeats wait.",
