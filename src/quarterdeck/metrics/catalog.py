@@ -1,8 +1,8 @@
-"""`Catalog`: which segments there are, in the database. A query reads it, an import writes it, and who publishes what
-an import has left staged; nobody else does.
+"""`Catalog`: which segments there are, in the database. Queries read it. Imports write it, and so does whoever
+publishes what an import has left staged; nobody else does.
 
 A coordinator keeps each tenant's segments in memory. Before each query it asks the database for the tenant's version, a
-row that every change increments: so a query that comes after an import sees it, whichever coordinator is asked.
+row that every change increments. So a query that comes after an import sees it, whichever coordinator is asked.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What `explain=analyze` tells: how an answer came about, as JSON. Times are milliseconds since the query began."""
+"""What `explain=analyze` reports: how an answer came about, as JSON. Times are milliseconds since the query began."""
 
 from quarterdeck.crew.observers.timelines import AttemptStory
 from quarterdeck.metrics.promql.plan.explain import explain, explain_leaf

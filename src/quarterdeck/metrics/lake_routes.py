@@ -1,6 +1,6 @@
 """`GET /v1/lake`: where the catalog and the segments are, so that a command writes where this coordinator reads.
 
-It tells places, and nothing that opens them: no user, no password, no key. Whoever has the token may read it.
+It tells places, but nothing that opens them: no user, no password, no key. Whoever has the token may read it.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""A query's share of the memory of its process: an account of the budget, in the words of a query."""
+"""A query's share of the memory of its process: an account of the budget, in words about the query."""
 
 from collections.abc import Callable
 from typing import Final

@@ -1,6 +1,6 @@
 """What the selectors of a query would find, by the catalog alone.
 
-It tells who gets an empty answer whether the name, the time or the labels are to blame. Nothing here opens a segment.
+If an answer is empty, this tells whether the name, the time or the labels are to blame. Nothing here opens a segment.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""What a metric's name may be like, as people write it."""
+"""Patterns for a metric's name, as people write them."""
 
 import re
 from fnmatch import translate

@@ -1,4 +1,4 @@
-"""Metrics in a worker: leaves, and the samples that stay in memory for the next of them."""
+"""Metrics in a worker: leaves, and the samples that stay in memory for the next ones."""
 
 from collections.abc import Callable, Mapping, Sequence
 

@@ -1,9 +1,9 @@
-"""`OrphanCollector`: removes from the lake what nobody refers to, and publishes what an import has left staged.
+"""`OrphanCollector`: removes from the lake what nothing refers to, and publishes what an import has left staged.
 
-Rules: only what has a name of ours is looked at (`places`), and only when it is older than the grace time, which is
-longer than any import may take: so nothing of an import that still runs is removed. What the catalog lists stays. When
-the catalog or the lake cannot be read, nothing is removed. Of a tenant no segment of whose is both listed and there,
-published segments are not removed: then it may be another catalog's lake, or the catalog was lost.
+Rules: it looks only at names of ours (`places`) that are older than the grace time. That is longer than any import may
+take, so nothing of a running import is removed. What the catalog lists stays. If the catalog or the lake cannot be
+read, nothing is removed. Published segments of a tenant are removed only if at least one segment of that tenant is both
+listed and there: otherwise it may be another catalog's lake, or the catalog was lost.
 
 Any number of coordinators may do this at once: what is gone already is fine.
 """

@@ -3,9 +3,9 @@
     tenant/import/00000-checksum-run.parquet                     published
     _staging/run/tenant/import/00000-checksum-run.parquet.part   staged
 
-A run of an import has names of its own, so that no name is ever used again: what is not listed, and is older than any
-import that still runs, will never be. Staged ones end with `.part`, so that nobody who asks for Parquet files finds
-them. What has another name than these is not ours.
+A run of an import has names of its own, so no name is ever used again: a segment that is not listed, and is older than
+any running import, will never be listed. Staged segments end with `.part`, so that nobody who asks for Parquet files
+finds them. Any other name is not ours.
 """
 
 import re

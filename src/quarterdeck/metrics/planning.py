@@ -1,8 +1,8 @@
 """From a query's leaves to the works that the crew gets: which segments, divided by shard, never by time.
 
-The division depends on the query and the segments alone, so that every coordinator gives out the same works, and the
-same query finds its segments where they are cached. The size of a work is a matter of rows: a leaf that reads little is
-one work, a large one as many as there are shards.
+The division depends only on the query and the segments. So every coordinator gives out the same works, and the same
+query finds its segments where they are cached. The number of rows decides the size of a work: a leaf that reads little
+is one work, and a large leaf has as many works as there are shards.
 """
 
 from collections.abc import Callable, Sequence

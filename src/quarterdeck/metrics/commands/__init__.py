@@ -1,1 +1,1 @@
-"""The commands about metrics. Each lives in a module of its own, which is loaded only when it is called."""
+"""The commands about metrics. Each is in a module of its own, which is loaded only when it is called."""

@@ -1,6 +1,6 @@
-"""The axes of a chart: from where to where, and round labels on the way.
+"""The axes of a chart: where they begin and end, and round labels in between.
 
-Values are computed with as decimals: a label has the digits that a person would write, and no others.
+Values are decimals, so that a label has the digits that a person would write, and no others.
 """
 
 import math

@@ -1,6 +1,6 @@
-"""A surface of dots, two across and four down in each character of a terminal, by the Braille signs of Unicode.
+"""A surface of dots, two across and four down in each character of a terminal, made of Unicode's Braille signs.
 
-Each character has one ink, that of whoever lit one of its dots last. It knows no values and no colours.
+Each character has one ink: that of the last dot in it that was lit. The canvas knows no values and no colours.
 """
 
 from collections.abc import Iterator

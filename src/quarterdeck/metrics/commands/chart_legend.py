@@ -1,4 +1,4 @@
-"""The series of a chart: in which order, in which colour, and the table that says so below the chart."""
+"""The series of a chart: their order, their colours, and the table below the chart that shows these."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""`quarterdeck explain --analyze`: a query is run, and shown are its plan, a timeline of its works, and the totals."""
+"""`quarterdeck explain --analyze`: runs a query, and shows its plan, a timeline of its works, and the totals."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

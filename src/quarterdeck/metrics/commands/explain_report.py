@@ -1,6 +1,6 @@
-"""How a query was run, as a coordinator tells under `explain=analyze`, read from JSON.
+"""How a query was run: what a coordinator reports with `explain=analyze`, read from JSON.
 
-All times are milliseconds since the query began. What is missing, or of another kind, is an error.
+All times are milliseconds since the query began. A value that is missing, or of another type, is an error.
 """
 
 from collections.abc import Mapping, Sequence

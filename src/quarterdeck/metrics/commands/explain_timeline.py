@@ -1,4 +1,4 @@
-"""Where the time of a query went, on a screen: a bar for each attempt of each work, on one scale from begin to end.
+"""Where the time of a query went, on a screen: a bar for each attempt of each work, on one scale from beginning to end.
 
 The phases differ by sign and by colour, so that a bar can be read without colours too.
 """

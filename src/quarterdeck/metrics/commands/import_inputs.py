@@ -1,7 +1,7 @@
 """What is imported, by the names that somebody typed: files, `-` for standard input, and objects of a bucket.
 
-An import reads its file twice, once to know it again and once for its samples. So what is no local file is copied into
-a folder that only this user can read, up to a limit, and removed at the end.
+An import reads its file twice: once to recognize it, and once for its samples. So anything but a local file is copied
+into a folder that only this user can read, up to a limit, and removed at the end.
 """
 
 import asyncio

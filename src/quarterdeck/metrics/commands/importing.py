@@ -1,4 +1,4 @@
-"""`quarterdeck import`: metrics from files into the lake of a crew, with a bar that shows how far it is.
+"""`quarterdeck import`: metrics from files into the lake of a crew, with a progress bar.
 
 It writes segments into the lake and tells the catalog at the end; `lake_target` says whose lake that is.
 """

@@ -1,8 +1,8 @@
-"""Where an import writes: into the lake of the crew that is asked, so that the crew answers with it.
+"""Where an import writes: into the lake of the crew at the given URL, so that this crew finds the samples.
 
-The crew is asked for its lake. Folders are written to directly, if they are on this machine; a bucket or a database
-server is opened with what this command was given, and must be the crew's. Where no crew answers, only what somebody
-named is written to, or a folder that a crew has used.
+The crew is asked for its lake. Folders are written directly, if they are on this machine. A bucket or a database server
+is opened with the command's own keys, and must be the crew's. If no crew answers, the import goes only to a place that
+somebody named, or to a folder that a crew has used.
 """
 
 import sys

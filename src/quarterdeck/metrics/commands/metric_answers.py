@@ -1,6 +1,6 @@
-"""What a coordinator tells of its metrics: which there are and when, and what the selectors of a query would find.
+"""What a coordinator reports about its metrics: which there are and when, and what the selectors of a query would find.
 
-A server of the Prometheus HTTP API that is none of ours knows nothing of it, and that is no error: it is None.
+Another server of the Prometheus HTTP API cannot answer this. That is not an error: the answer is None.
 """
 
 import json

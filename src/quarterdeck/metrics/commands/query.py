@@ -1,7 +1,7 @@
-"""`quarterdeck query`: PromQL over HTTP, and its answer as a chart, a table, JSON or CSV.
+"""`quarterdeck query`: PromQL over HTTP, with the answer as a chart, a table, JSON or CSV.
 
-The answer goes to stdout and everything said about it to stderr. Without a word on the format, a range on a terminal is
-a chart and a range in a pipe is CSV, since a chart is for eyes only; an instant is a table in both.
+The answer goes to stdout, and everything about it to stderr. Without --format, a range is a chart on a terminal and CSV
+in a pipe, since only people can read a chart. An instant is a table in both.
 """
 
 import shutil

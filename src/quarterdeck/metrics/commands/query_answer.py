@@ -1,6 +1,6 @@
 """An answer of the Prometheus HTTP API, read from JSON: series with their samples, or one number or text.
 
-Values are kept as the text that the server wrote too: what is printed is what came.
+Values are also kept as the text that the server wrote, so that they are printed unchanged.
 """
 
 import math

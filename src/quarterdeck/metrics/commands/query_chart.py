@@ -1,7 +1,7 @@
 """A range of samples as a chart in a terminal: lines of dots, two axes, and a legend below.
 
-Where a sample is missing or is no number, the line has a gap. An infinity is a dot at the edge, and the axis is that of
-the other values.
+Where a sample is missing or not a number, the line has a gap. An infinity is a dot at the edge, and does not change the
+axis.
 """
 
 import math

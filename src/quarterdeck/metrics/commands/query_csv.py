@@ -1,6 +1,6 @@
 """An answer as CSV in the long form: a line for each sample, with its time, all labels and its value.
 
-Times are of RFC 3339, in UTC, and values as the server wrote them. Lines are written series by series.
+Times are RFC 3339 in UTC, and values are as the server wrote them. Lines are written series by series.
 """
 
 import csv

@@ -1,6 +1,6 @@
 """Why an answer is empty, and what to try: the name, the time, the labels, or what the query does with what it finds.
 
-The coordinator is asked what each selector would find. Where it cannot say, nothing is guessed.
+The coordinator is asked what each selector would find. If it cannot say, nothing is guessed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

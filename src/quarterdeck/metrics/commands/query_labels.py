@@ -1,4 +1,4 @@
-"""The labels of many series as people tell series apart: those that all share once, the others in columns."""
+"""The labels of many series in the way people tell series apart: labels that all share once, the others in columns."""
 
 from collections.abc import Mapping, Sequence
 

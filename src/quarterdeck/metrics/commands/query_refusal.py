@@ -1,4 +1,4 @@
-"""What a server of the Prometheus HTTP API says when it does not answer, as one of our errors."""
+"""The error of a server of the Prometheus HTTP API, as one of our errors."""
 
 import json
 import re

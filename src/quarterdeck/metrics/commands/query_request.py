@@ -1,4 +1,4 @@
-"""One question over the Prometheus HTTP API: sent, waited for, and read, or the error that came instead."""
+"""One question over the Prometheus HTTP API: send it, wait, and read the answer, or the error that came instead."""
 
 import json
 from collections.abc import Mapping

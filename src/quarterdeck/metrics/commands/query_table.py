@@ -1,7 +1,8 @@
-"""An answer as a table: a row for each series, the labels by which they differ in columns, what they share above.
+"""An answer as a table: a row for each series, the labels by which they differ in columns, the labels that they share
+above.
 
-A vector has its values as the server wrote them. Of a range there are the figures of each series; every sample is in
-the other formats.
+A vector has its values as the server wrote them. A range has figures for each series; the other formats have every
+sample.
 """
 
 import math

@@ -1,4 +1,5 @@
-"""`quarterdeck sample-data`: something to try right after `up`: metrics in the lake, and files to scan and search."""
+"""`quarterdeck sample-data`: something to try right after `up`. It makes metrics in the lake, and files to scan and
+search."""
 
 import shlex
 import sys

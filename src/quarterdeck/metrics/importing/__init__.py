@@ -1,1 +1,1 @@
-"""Samples from files of others: what is read here becomes segments elsewhere."""
+"""Samples from files of other programs: they are read here, and become segments elsewhere."""

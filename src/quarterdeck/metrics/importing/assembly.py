@@ -1,7 +1,7 @@
 """`Assembly`: samples as they come from files, put in order and cut into the blocks that become segments.
 
-Samples are gathered up to a number, then sorted by shard, metric, series and time at once and cut by time window and
-shard. Of samples with the same series and time the last one stays.
+It gathers samples up to a number, then sorts them by shard, metric, series and time, and cuts them by time window and
+shard. If several samples have the same series and time, the last one stays.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,6 @@
-"""Samples from Parquet, a row a sample, with a mapping that says what the columns are.
+"""Samples from Parquet, one row per sample, with a mapping that says what the columns are.
 
-The file is read a batch of rows after the other, and of it only the columns that are needed; text is never unfolded
-from its dictionary.
+The file is read one batch of rows after the other, and only the columns that are needed. Text stays in its dictionary.
 """
 
 from collections.abc import Generator, Iterator, Mapping

@@ -1,6 +1,6 @@
 """Prometheus' text format 0.0.4, as older exporters write it: times are whole milliseconds, comments are free.
 
-It has no line that says that it ends. That the last line has a line end is all that tells of a truncated file.
+It has no line that marks its end. The only sign of a truncated file is a last line without a line end.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The series of each row of a table, from the columns that say it."""
+"""The series of each row of a table, made from the columns that name it."""
 
 from collections.abc import Sequence
 from typing import Final

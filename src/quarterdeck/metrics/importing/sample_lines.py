@@ -1,6 +1,7 @@
 """One line with a sample, read strictly: `series value timestamp`, and in OpenMetrics maybe ` # exemplar`.
 
-This way is slow and says exactly what is wrong. `splitting` reads most lines; what it is not sure of comes here.
+This way is slow and says exactly what is wrong. `splitting` reads most lines; the lines that it is not sure of come
+here.
 """
 
 import re

@@ -1,7 +1,8 @@
-"""Samples from text, in either format: what `splitting` is sure of at once, all else line by line and strictly.
+"""Samples from text, in either format: `splitting` reads what it is sure of at once, and everything else is read
+strictly, line by line.
 
-Mistakes are told in the order of the file: a line counts as wrong only when all lines before it are right. For that,
-whatever is not sure in a block of lines is read strictly in order, and nothing else can fail.
+Mistakes are reported in the order of the file: a line counts as wrong only if all lines before it are right. So
+whatever is not sure in a block of lines is read strictly and in order, and nothing else can fail.
 """
 
 from collections.abc import Iterator, Mapping
