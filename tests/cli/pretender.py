@@ -23,6 +23,7 @@ def main() -> int:
     parser.add_argument("--data-dir", type=Path, required=True)
     parser.add_argument("--lifeline", type=int, required=True)
     parser.add_argument("--handed-settings", type=int)
+    parser.add_argument("--handed-when", type=int)
     given = parser.parse_args()
     data_dir: Path = given.data_dir
     data_dir.mkdir(exist_ok=True)
@@ -38,6 +39,10 @@ def main() -> int:
             signal.signal(signal.SIGTERM, _end_badly)
         case _:
             pass
+    if given.handed_when is not None:
+        _say(data_dir / "waits.json", {"pid": os.getpid()})
+        with os.fdopen(given.handed_when) as pipe:
+            pipe.read()
     settings = ""
     if given.handed_settings is not None:
         with os.fdopen(given.handed_settings) as handed:

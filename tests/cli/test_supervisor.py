@@ -210,6 +210,41 @@ def test_settings_reach_a_child_at_each_start_and_stand_where_nobody_else_can_re
         scene.look_until(lambda: child.state is ChildState.UP)
 
 
+def test_a_child_that_is_started_ahead_waits_for_its_settings_and_starts_again_with_others(scene: Scene) -> None:
+    child = scene.supervisor.start_ahead("worker-1", scene.folder / "worker-1", ("--mode", "good"), stop_limit_s=60.0)
+    scene.look_until((scene.folder / "worker-1" / "waits.json").exists)
+    scene.clock.now += 3600  # waiting is no slow start
+    scene.supervisor.look()
+    assert child.state is ChildState.AHEAD
+    later = ("--mode", "good", "--data-dir", str(scene.folder / "worker-1"))
+    scene.supervisor.go_on(child, ["a=1", "join=here"], arguments=later, settings=["a=1"])
+    assert scene.supervisor.wait_up([child], never)
+    assert child.addresses["settings"] == '["a=1", "join=here"]'
+    scene.supervisor.keep_alive = True
+    scene.kill(child)
+    scene.look_until(lambda: child.state is ChildState.RESTING)
+    scene.clock.now += 60
+    scene.look_until(lambda: child.state is ChildState.UP)
+    assert child.addresses["settings"] == '["a=1"]'
+    assert "--handed-when" not in str(child.addresses["arguments"])
+
+
+def test_a_child_that_died_while_it_waited_for_its_settings_is_told_of_when_it_should_go_on(scene: Scene) -> None:
+    child = scene.supervisor.start_ahead("worker-1", scene.folder / "worker-1", ("--mode", "good"), stop_limit_s=60.0)
+    scene.kill(child)
+    scene.supervisor.look()
+    scene.supervisor.go_on(child, ["a=1"], arguments=(), settings=())
+    with pytest.raises(ChildFailedError, match="was ended by SIGKILL"):
+        scene.supervisor.wait_up([child], never)
+
+
+def test_children_that_wait_for_their_settings_end_with_whoever_started_them(scene: Scene) -> None:
+    child = scene.supervisor.start_ahead("worker-1", scene.folder / "worker-1", ("--mode", "good"), stop_limit_s=60.0)
+    scene.look_until((scene.folder / "worker-1" / "waits.json").exists)
+    assert scene.supervisor.stop([child], never) == []
+    assert child.exit_code is not None
+
+
 def test_more_settings_than_a_child_may_be_handed_are_told_and_nothing_is_started(scene: Scene) -> None:
     with pytest.raises(QuarterdeckError, match=r"together they have 1,048,\d+ bytes, and 1,048,576 are allowed"):
         scene.start("good", settings=["x=" + "y" * (1024 * 1024 - 5)])

@@ -26,6 +26,7 @@ pytestmark = pytest.mark.xdist_group("e2e-light-feet")
 NOT_IN_A_PROCESS: Final = {
     "alembic",  # a database that is there already
     "duckdb",  # it runs in processes of its own
+    "llvmlite",
     "numba",  # kernels are loaded as machine code
     "psycopg",
     "pyarrow.dataset",

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from quarterdeck.local_crew.handed_settings import taken_over
+from quarterdeck.local_crew.handed_settings import taken_over, wait_handed
 from quarterdeck.terminal import options as opt
 from quarterdeck.terminal.telling import exit_code_of
 
@@ -227,6 +227,7 @@ def worker(
     settings: opt.Settings = None,
     lifeline: opt.Lifeline = None,
     handed_settings: opt.HandedSettings = None,
+    handed_when: opt.HandedWhen = None,
 ) -> None:
     """Run a worker: it executes what coordinators give it, and caches what it reads.
 
@@ -239,8 +240,11 @@ def worker(
 
       quarterdeck worker --listen 127.0.0.1:7072 --slots 4 --data-dir /var/lib/quarterdeck/worker
     """
-    from quarterdeck.cli.processes import run_worker  # noqa: PLC0415 - loaded when it is needed
+    from quarterdeck.cli.processes import load_worker_ahead, run_worker  # noqa: PLC0415 - loaded when it is needed
 
+    if handed_when is not None:
+        load_worker_ahead(ctx.obj)
+        wait_handed(handed_when)
     flags = opt.merge_flags(
         opt.parse_settings([*taken_over(handed_settings), *(settings or ())]),
         data_dir=data_dir,

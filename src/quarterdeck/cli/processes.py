@@ -5,12 +5,13 @@ of the process is the end of the program.
 """
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from quarterdeck.capability import Capability
 from quarterdeck.capability.settings import configuration
-from quarterdeck.crew.process.launching import begin, guard_of, live
+from quarterdeck.crew.process.launching import begin, choose_for_libraries, guard_of, live
 
 if TYPE_CHECKING:
     from quarterdeck.coordinator.process import Coordinator
@@ -50,6 +51,15 @@ def run_worker(
         return Worker(settings, folder, guard, capabilities)
 
     live(settings.data_dir, make, lifeline)
+
+
+def load_worker_ahead(capabilities: Sequence[Capability]) -> None:
+    """What every worker imports, before its settings are known."""
+    choose_for_libraries()
+    import_module("quarterdeck.worker.process")
+    for one in capabilities:
+        if one.on_worker is not None:
+            one.on_worker.load()
 
 
 def _find_compiled_code(capabilities: Sequence[Capability], folder: "DataFolder") -> None:

@@ -99,12 +99,17 @@ class Crew:
                 settings=plan.coordinator_settings(),
                 stop_limit_s=plan.coordinator_stop_s,
             )
+            ahead = [self._start_ahead(name) for name in plan.worker_names if plan.workers_load_all]
             if not supervisor.wait_up([coordinator], self._stop.once):
                 return False
             coordinator.arguments = plan.coordinator_arguments(coordinator.addresses)
             self._url = dialled(str(coordinator.addresses["http"]))
             self._control = dialled(str(coordinator.addresses["control"]))
-            for name in plan.worker_names:
+            for child in ahead:
+                settings = plan.worker_settings(child.name, self._url)
+                now = [*settings, f"join={self._control}"]
+                supervisor.go_on(child, now, arguments=plan.worker_arguments(self._control), settings=settings)
+            for name in plan.worker_names[len(ahead) :]:
                 supervisor.start(
                     name,
                     plan.folder_of(name),
@@ -113,6 +118,12 @@ class Crew:
                     stop_limit_s=plan.worker_stop_s,
                 )
             return supervisor.wait_up(self._workers(), self._stop.once) and self._wait_joined()
+
+    def _start_ahead(self, name: str) -> Child:
+        """A worker loads its libraries while the coordinator starts, and joins it when that is up."""
+        plan = self._plan
+        arguments = plan.worker_arguments_ahead()
+        return self.supervisor.start_ahead(name, plan.folder_of(name), arguments, stop_limit_s=plan.worker_stop_s)
 
     def _wait_joined(self) -> bool:
         """Until the coordinator knows all workers, and they take work."""

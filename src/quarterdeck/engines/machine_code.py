@@ -19,6 +19,7 @@ from typing import Any, Final
 from quarterdeck.engines.code_folder import CodeFolder, code_folders, tell_unkept
 from quarterdeck.engines.compiler_process import Job, compiled_elsewhere
 from quarterdeck.engines.first_compile import toolchain
+from quarterdeck.engines.object_code import UnknownObjectError, function_in
 
 _FORMAT: Final = b"2"
 _DIGEST_BYTES: Final = 32
@@ -26,7 +27,7 @@ _LOCK: Final = threading.Lock()
 _LOADED: Final[dict["MachineCode", "Loaded"]] = {}
 _OF_ADDRESS: Final = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 _ENGINES: Final[list[Any]] = []
-"""What holds the loaded code."""
+"""What holds the code that LLVM has loaded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class MachineCode:
             if found is None:
                 code = self._kept()
                 made, was_compiled = (code, False) if code is not None else self._made()
-                found = _LOADED[self] = Loaded(_linked(made, self.name), was_compiled)
+                found = _LOADED[self] = Loaded(linked(made, self.name), was_compiled)
             return found
 
     @property
@@ -123,8 +124,15 @@ class MachineCode:
             yield
 
 
-def _linked(code: bytes, name: str) -> int:
-    """Where the function is."""
+def linked(code: bytes, name: str) -> int:
+    """Where the function is. LLVM takes 42 MB, so it is asked only about what we do not know ourselves."""
+    try:
+        return function_in(code, name)
+    except UnknownObjectError:
+        return linked_by_llvm(code, name)
+
+
+def linked_by_llvm(code: bytes, name: str) -> int:
     from llvmlite import binding as llvm  # noqa: PLC0415 # pyright: ignore[reportMissingTypeStubs] - it has none
 
     linker: Any = llvm

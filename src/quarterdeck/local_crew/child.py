@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from quarterdeck.core.errors import ERROR_TABLE, ErrorCode, QuarterdeckError
-from quarterdeck.local_crew.handed_settings import OPTION, handed_over
+from quarterdeck.local_crew.handed_settings import OPTION, WHEN_OPTION, LaterSettings, handed_over
 from quarterdeck.stores.data_folder import announced, who_compiles
 from quarterdeck.stores.disk_full import has_little_room, room_of
 
@@ -35,6 +35,8 @@ class ChildState(StrEnum):
     STARTING = "starting"
     UP = "up"
     """It has announced where it is."""
+    AHEAD = "ahead"
+    """It was started, loads what it needs, and waits for its settings."""
     RESTING = "resting"
     """It ended, and will be started again in a moment."""
     ENDED = "ended"
@@ -65,6 +67,8 @@ class Child:
     addresses: Mapping[str, object] = field(default_factory=dict[str, object])
     """What it announced."""
     _log_begins: int = 0
+    _later: LaterSettings | None = None
+    """Of a start ahead."""
 
     @property
     def pid(self) -> int:
@@ -75,8 +79,10 @@ class Child:
         """None while it runs, and before it was started."""
         return None if self.process is None else self.process.poll()
 
-    def spawn(self, program: Sequence[str], lifeline: int, environment: Mapping[str, str] | None) -> None:
-        """`environment` is our own when it is None."""
+    def spawn(
+        self, program: Sequence[str], lifeline: int, environment: Mapping[str, str] | None, *, ahead: bool = False
+    ) -> None:
+        """`environment` is our own when it is None. One that is started ahead goes on when it is told to."""
         command = [*program, *self.arguments, "--data-dir", str(self.data_dir), "--lifeline", str(lifeline)]
         with ExitStack() as stack:
             log = None
@@ -84,7 +90,12 @@ class Child:
                 log = self._open_log(self.log_file)
                 stack.callback(os.close, log)
             inherited = [lifeline]
-            if self.settings:
+            if ahead:
+                self._later = LaterSettings()
+                file, waits_at = self._later.inherited
+                inherited += [file, waits_at]
+                command += [OPTION, str(file), WHEN_OPTION, str(waits_at)]
+            elif self.settings:
                 handed = stack.enter_context(handed_over(self.settings))
                 inherited.append(handed)
                 command += [OPTION, str(handed)]
@@ -101,7 +112,18 @@ class Child:
         self.addresses = {}
         self.told_compiling = False
         self.starts += 1
+        self.state = ChildState.AHEAD if ahead else ChildState.STARTING
+
+    def go_on(self, settings: Sequence[str]) -> None:
+        """For one that was started ahead: these are its settings, besides those of its next starts."""
+        assert self._later is not None
         self.state = ChildState.STARTING
+        self._later.give(settings)
+
+    def forget_later(self) -> None:
+        """It will not be told to go on."""
+        if self._later is not None:
+            self._later.close()
 
     def send(self, number: signal.Signals) -> None:
         """To a child that may be gone already."""

@@ -111,6 +111,15 @@ class CrewPlan:
         """`control` is where the coordinator is joined."""
         return ["worker", "--join", dialled(control), "--http-port", "0", *self._file()]
 
+    def worker_arguments_ahead(self) -> list[str]:
+        """Without where the coordinator is joined: that comes with the settings."""
+        return ["worker", "--http-port", "0", *self._file()]
+
+    @property
+    def workers_load_all(self) -> bool:
+        """Whether they execute every kind of work, so that what they need is known before their settings."""
+        return "kinds" not in self.worker.model_fields_set
+
     def worker_settings(self, name: str, url: str) -> list[str]:
         """`url` is where the coordinator is asked."""
         number = self.worker_names.index(name)

@@ -84,6 +84,19 @@ class Supervisor:
         self._spawn(child)
         return child
 
+    def start_ahead(self, name: str, data_dir: Path, arguments: Sequence[str], *, stop_limit_s: float) -> Child:
+        """Starts a child whose settings nobody knows yet: it loads what it needs, and waits for `go_on`."""
+        log_file = None if self._log_folder is None else self._log_folder / f"{name}.log"
+        child = self.children[name] = Child(name, data_dir, arguments, log_file, stop_limit_s)
+        child.spawn(self._program, self._read_end, self._environment, ahead=True)
+        return child
+
+    def go_on(self, child: Child, now: Sequence[str], *, arguments: Sequence[str], settings: Sequence[str]) -> None:
+        """`now` are the settings of this start, the others are for later ones."""
+        child.arguments, child.settings = arguments, settings
+        child.began_at = self._clock()
+        child.go_on(now)
+
     def wait_up(self, children: Iterable[Child], give_up: Callable[[], bool]) -> bool:
         """Until all of them are up; False when it was given up before. One that ends instead is an error."""
         waiting = list(children)
@@ -111,6 +124,8 @@ class Supervisor:
                     self._compiles(child, now)
                 case ChildState.STARTING if now - child.began_at > self._start_limit_s:
                     self._too_slow(child)
+                case ChildState.AHEAD:
+                    pass  # how it ended is told when it should go on
                 case ChildState.RESTING if now >= child.start_again_at:
                     self._spawn(child)
                     self._tell(child, f"is started again (process {child.pid})")
@@ -145,6 +160,7 @@ class Supervisor:
         for child in self.children.values():
             child.send(signal.SIGKILL)
         for child in self.children.values():
+            child.forget_later()
             if child.process is not None:
                 child.process.wait()
         self._settle()

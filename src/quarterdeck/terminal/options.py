@@ -56,6 +56,7 @@ InClear = Annotated[
 LogLevel = Annotated[str | None, typer.Option(help="debug, info, warning or error.")]
 Lifeline = Annotated[int | None, typer.Option(hidden=True)]
 HandedSettings = Annotated[int | None, typer.Option(hidden=True)]
+HandedWhen = Annotated[int | None, typer.Option(hidden=True)]
 Url = Annotated[str, typer.Option(envvar="QUARTERDECK_URL", metavar="URL", help="The coordinator.", show_envvar=True)]
 TokenFile = Annotated[
     Path | None,

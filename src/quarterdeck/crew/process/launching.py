@@ -26,11 +26,17 @@ class Process(Protocol):
         ...
 
 
+def choose_for_libraries() -> None:
+    """What libraries read from the environment when they are loaded."""
+    # What Parquet's readers and writers take comes from nowhere else: only then does one call give back all that
+    # queries have freed.
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # what its core says at `info` is no record, and for nobody
+
+
 def begin(settings: ProcessSettings) -> None:
     """To be called before what a process is made of is imported."""
-    # Arrow reads it when it is loaded. What Parquet's readers and writers take comes from nowhere else: only then does
-    # one call give back all that queries have freed.
-    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    choose_for_libraries()
     from quarterdeck.telemetry.logs import configure  # noqa: PLC0415 - see above
     from quarterdeck.telemetry.traces import configure_tracing  # noqa: PLC0415
 
@@ -38,7 +44,6 @@ def begin(settings: ProcessSettings) -> None:
     if log_format == "auto":
         log_format = "console" if sys.stderr.isatty() else "json"
     configure(log_format, settings.log_level, role=settings.process)
-    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # what its core says at `info` is no record, and for nobody
     configure_tracing(f"quarterdeck-{settings.process}")
 
 
