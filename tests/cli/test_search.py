@@ -258,7 +258,7 @@ def test_files_with_problems_are_named_and_the_exit_code_says_so(script: Script,
         result = search(script, *arguments)
         assert result.exit_code == 85
         assert result.stderr.splitlines() == [
-            "the answer is not whole: 2 files could not be searched in full",
+            "the answer is partial: 2 files could not be searched in full",
             "  /logs/a\\x1b.ndjson: it is no JSON (3 lines)",
             "  s3://b/c.gz: it ends too early",
             SUMMARY.rstrip(),
@@ -269,7 +269,7 @@ def test_files_with_problems_are_named_and_the_exit_code_says_so(script: Script,
 def test_of_many_files_with_problems_the_first_are_named(script: Script) -> None:
     gives(script, done(status="partial", problems=[problem(f"/{number}") for number in range(1_012)]))
     lines = search(script).stderr.splitlines()
-    assert lines[0] == "the answer is not whole: 1,012 files could not be searched in full"
+    assert lines[0] == "the answer is partial: 1,012 files could not be searched in full"
     assert lines[10:] == ["  /9: it is no JSON (1 line)", "  and 1,002 more", SUMMARY.rstrip()]
 
 
@@ -277,7 +277,7 @@ def test_a_file_is_counted_once_and_those_that_are_left_out_are_told(script: Scr
     problems = [problem("/a"), problem("/a", "cut off", 0), problem("/b"), problem("", "7 more problems", 0)]
     gives(script, done(status="partial", problems=problems))
     lines = search(script).stderr.splitlines()
-    assert lines[0] == "the answer is not whole: more than 2 files could not be searched in full"
+    assert lines[0] == "the answer is partial: more than 2 files could not be searched in full"
     assert lines[4] == "  7 more problems"
 
 

@@ -250,7 +250,7 @@ def test_told_to_stop_it_stops_all_and_leaves_nothing_running(crew: Crew) -> Non
     pids = [crew.pid_of(name) for name in ("coordinator", "worker-1", "worker-2")]
     crew.process.terminate()
     assert crew.process.wait(WAIT_S) == 0
-    assert crew.said.endswith("stopping: queries that run may finish; Ctrl-C again ends them\nstopped\n")
+    assert crew.said.endswith("stopping: running queries may finish; Ctrl-C again ends them\nstopped\n")
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
     for folder in (crew.data_dir, *(crew.data_dir / name for name in ("coordinator", "worker-1", "worker-2"))):
         assert announced(folder) is None

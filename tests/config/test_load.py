@@ -289,7 +289,7 @@ def test_an_unknown_section_is_told(write: Write) -> None:
 
 def test_a_key_that_stands_twice_is_told_with_both_lines(write: Write) -> None:
     path = write("worker:\n  slots: 1\n  tenant: a\n  slots: 2\n")
-    assert problems_of_worker(path) == [f"worker.slots stands twice in {path}, in lines 2 and 4"]
+    assert problems_of_worker(path) == [f"worker.slots appears twice in {path}, in lines 2 and 4"]
 
 
 def test_a_section_that_is_none_is_told(write: Write) -> None:

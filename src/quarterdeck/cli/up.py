@@ -161,7 +161,7 @@ class Crew:
         """Whatever is asked still has its workers while the coordinator lets it finish; then there is nothing left for
         the workers to do, and they go."""
         if was_up:
-            self._console.print("\nstopping: queries that run may finish; Ctrl-C again ends them")
+            self._console.print("\nstopping: running queries may finish; Ctrl-C again ends them")
         supervisor = self.supervisor
         unclean = supervisor.stop([supervisor.children[COORDINATOR]], self._stop.twice)
         unclean += supervisor.stop(self._workers(), self._stop.twice)

@@ -1,6 +1,6 @@
 """The configuration file: YAML with a section for each kind of process. It knows the line of each setting.
 
-Stricter than YAML: a key that stands twice is an error, because one of the two was not meant to be overridden.
+Stricter than YAML: a key that appears twice is an error, because one of the two was not meant to be overridden.
 """
 
 import re
@@ -57,7 +57,7 @@ def read_yaml_file(path: Path) -> YamlFile:
     problems: list[Problem] = []
     for keys, line in _keys(root, ()):
         if keys in lines:
-            problems.append(Problem(".".join(keys), f"stands twice in {path}, in lines {lines[keys]} and {line}"))
+            problems.append(Problem(".".join(keys), f"appears twice in {path}, in lines {lines[keys]} and {line}"))
         lines[keys] = line
     return YamlFile(path, document, lines, problems)  # pyright: ignore[reportUnknownArgumentType] - YAML has any keys
 

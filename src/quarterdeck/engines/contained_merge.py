@@ -83,6 +83,6 @@ class ContainedMerger(ContainedEngine):
             ErrorCode.RESOURCE_EXHAUSTED,
             "the parts were not merged",
             f"the merge needs more memory or disk than there is for it: {error.why}",
-            f"ask for fewer groups or rows, or let whoever runs the coordinator {room}",
+            f"ask for fewer groups or rows, or ask the coordinator's owner to {room}",
             retryable=False,
         )

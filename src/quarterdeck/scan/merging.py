@@ -122,7 +122,7 @@ class _Collected:
                 ErrorCode.RESOURCE_EXHAUSTED,
                 "the parts were not merged",
                 f"they have more than the {self._bytes_max:,} bytes that one scan may hold",
-                "ask for fewer groups or rows, or let whoever runs the coordinator raise spool_limit_bytes",
+                "ask for fewer groups or rows, or ask the coordinator's owner to raise spool_limit_bytes",
                 retryable=False,
             )
         if part.path is not None:

@@ -57,7 +57,7 @@ class Credentials:
                 f"{host}:{port}",
                 "the crew's token would travel in clear: the address is on another machine and has no TLS",
                 "use TLS (tls_certificate, tls_key, tls_authority; https:// in addresses), or allow it with --insecure "
-                "if nobody else can read along",
+                "if nobody on the way can read it",
             )
         return self._token.authorization
 
@@ -74,7 +74,7 @@ class Credentials:
         if has_left or (found is not None and not found.is_alive):
             raise NotShownError(
                 f"{host}:{port}",
-                "the process that announced this address is gone, and whoever listens there now is not known",
+                "the process that announced this address is gone, and it is not known what listens there now",
                 "start it again; if something else of yours has the port, give each a port of its own",
             )
         if found is not None:

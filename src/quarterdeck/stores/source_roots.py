@@ -58,7 +58,7 @@ class Border:
             ErrorCode.PERMISSION_DENIED,
             f"{source} may not be read",
             f"it is outside of what source_roots allows here ({allowed})",
-            "ask for something below these, or have whoever runs this process add its folder or bucket to source_roots",
+            "ask for something below these, or ask this process's owner to add its folder or bucket to source_roots",
         )
 
 

@@ -223,10 +223,10 @@ FOUR: Final[dict[str, Any]] = {
         ({"labels": ["{}", "{}", '{"a": null}', "{}"]}, "no JSON object of strings"),
         ({"labels": ["{}", "{}", '{"a": "\\ud800"}', "{}"]}, "no JSON object of strings"),
         ({"labels": ["{}", "{}", "[" * 100_000, "{}"]}, "no JSON object of strings"),
-        ({"labels": ["{}", "{}", '{"a": "1", "a": "2"}', "{}"]}, "`a` stands twice"),
+        ({"labels": ["{}", "{}", '{"a": "1", "a": "2"}', "{}"]}, "`a` appears twice"),
         ({"labels": ["{}", "{}", '{"": "1"}', "{}"]}, "empty name"),
         ({"labels": ["{}", "{}", '{"__name__": "b"}', "{}"]}, "two names"),
-        ({"labels": _arrow.array([[], [], [("a", "1"), ("a", "2")], []], MAP)}, "`a` stands twice"),
+        ({"labels": _arrow.array([[], [], [("a", "1"), ("a", "2")], []], MAP)}, "`a` appears twice"),
         ({"labels": _arrow.array([[], [], [("", "1")], []], MAP)}, "empty name"),
     ],
 )

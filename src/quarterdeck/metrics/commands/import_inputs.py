@@ -57,7 +57,7 @@ def check_names(names: Sequence[str], form: MetricsFormat | None) -> None:
     """Raises for a name that does not say what it is, before anything is done."""
     if list(names).count(STDIN) > 1:
         raise QuarterdeckError(
-            ErrorCode.INVALID_ARGUMENT, "nothing was imported", "- stands twice", "standard input can be read once"
+            ErrorCode.INVALID_ARGUMENT, "nothing was imported", "- appears twice", "standard input can be read once"
         )
     for name in names:
         if name == STDIN or _is_object(name):

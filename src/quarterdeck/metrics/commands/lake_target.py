@@ -232,7 +232,7 @@ def _stranger(client: Client) -> QuarterdeckError:
     return QuarterdeckError(
         ErrorCode.PERMISSION_DENIED,
         "the lake was not opened",
-        f"who answers at {client.url} is not known to be a crew of yours, and would be told where to write",
+        f"whoever answers at {client.url} is not known to be a crew of yours, and could name any place to write to",
         "name the crew's token with --token-file, or its folder with --data-dir",
     )
 

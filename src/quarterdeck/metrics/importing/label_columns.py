@@ -102,7 +102,7 @@ class JsonLabels:
 
 
 class _JsonObject(list[tuple[str, Any]]):
-    """Pairs and not a dictionary: a name that stands twice is to be seen."""
+    """Pairs and not a dictionary: a name that appears twice has to be noticed."""
 
 
 def _from_json(text: str, name: str) -> Pairs | Malformed:

@@ -67,7 +67,7 @@ def _check_exemplar(text: str) -> None:
     position = read_labels(text, 0, pairs, named=False)
     names = [name for name, _ in pairs]
     if len(set(names)) < len(names) or "" in names:
-        raise Malformed("a label of the exemplar is empty or stands twice", "give each label a name of its own")
+        raise Malformed("a label of the exemplar is empty or appears twice", "give each label a name of its own")
     numbers = text[position:].split(" ")
     if numbers[0] or not 2 <= len(numbers) <= 3:
         raise Malformed(

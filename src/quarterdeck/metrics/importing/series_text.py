@@ -79,7 +79,7 @@ def as_labels(pairs: list[tuple[str, str]]) -> Labels:
 def _twice(pairs: list[tuple[str, str]]) -> str:
     names = [name for name, _ in pairs]
     name = next(name for at, name in enumerate(names) if name in names[:at])
-    return "the metric has two names" if name == METRIC_NAME else f"the label `{name}` stands twice"
+    return "the metric has two names" if name == METRIC_NAME else f"the label `{name}` appears twice"
 
 
 def unescape(text: str) -> str:

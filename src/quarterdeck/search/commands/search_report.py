@@ -18,7 +18,7 @@ def conclude(console: "Console", done: Done) -> int:
     if done.problems:
         named = {problem.url for problem in done.problems}
         files = f"{'more than ' if '' in named else ''}{counted(len(named - {''}), 'file')}"
-        console.print(f"the answer is not whole: {files} could not be searched in full", style="bold yellow")
+        console.print(f"the answer is partial: {files} could not be searched in full", style="bold yellow")
     for problem in done.problems[:_MOST_PROBLEMS]:
         console.print(f"  {_shown_problem(problem)}", style="yellow", markup=False)
     if len(done.problems) > _MOST_PROBLEMS:
