@@ -191,9 +191,9 @@ async def test_a_refused_write_ends_leadership_at_once(sql: Callable[[], SqlData
     async with candidates(sql(), "a") as (a,):
         fence = await a.wait_leads()
         await a.database.fenced(Fence(7), lambda _: None)
-        with pytest.raises(DeposedError):
+        with pytest.raises(DeposedError) as caught:
             await a.database.fenced(fence, lambda _: None)
-        a.leadership.refused(fence)
+        a.leadership.doubt(caught.value.highest)
         assert a.leadership.fence is None
         assert await a.wait_leads() == 8, "nobody else holds the row"
 
@@ -258,8 +258,8 @@ async def _stormy(chance: random.Random, database: SqlDatabase) -> int:
                     continue
                 try:
                     await one.database.fenced(fence, lambda _, fence=fence: passed.append(fence))
-                except DeposedError:
-                    one.leadership.refused(fence)
+                except DeposedError as error:
+                    one.leadership.doubt(error.highest)
                 except QuarterdeckError:
                     pass
 

@@ -84,7 +84,8 @@ def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     database = folder / "shared.db"
     with Crew(folder, program=("-m", "tests.e2e.ledger")) as crew:
         first, second = (
-            crew.coordinator(name, database_url=str(database), leadership_lease_s=LEASE_S) for name in ("one", "two")
+            crew.coordinator(name, database_url=str(database), leadership_lease_s=LEASE_S, shutdown_grace_s=0)
+            for name in ("one", "two")
         )
         yield Pair(first, second, database)
 
@@ -155,6 +156,7 @@ def test_a_leader_that_is_told_to_stop_releases_and_the_other_one_follows(pair: 
     other = pair.other(leader)
     leader.send(signal.SIGTERM)
     assert leader.wait_end() == 0
+    assert named_in(pair.database) != leader.name, "it freed the row before it ended"
     until(lambda: leads(other), "the other one leads")
     assert leader.log.find("this coordinator leads no longer", reason="released")
 
@@ -178,6 +180,11 @@ def test_queries_live_through_gain_and_loss(pair: Pair, lake: Lake) -> None:
             found = other.query(str(query["query_id"]))
             assert (found["state"], found["attempts"]) == ("running", 1)
             assert same(other.door.scan(Scan(ALL, [lake.source])).table, lake.truth(ALL))
+
+
+def named_in(database: Path) -> str:
+    with closing(sqlite3.connect(database, timeout=60)) as connection:
+        return str(connection.execute("SELECT name FROM leaders").fetchone()[0])
 
 
 def depose(database: Path) -> None:

@@ -262,6 +262,7 @@ class Coordinator:
         standing = asyncio.create_task(leadership.run(), name="leadership")
         standing.add_done_callback(lambda task: stop_if_broken(task, signals))
         stack.push_async_callback(end_task, standing)
+        stack.push_async_callback(leadership.release)  # where queries were given no time to end, it was not waited for
 
     async def _dial(self, stack: AsyncExitStack, signals: StopSignals) -> None:
         """Dials workers, where they are not the ones who join."""

@@ -84,10 +84,10 @@ class Leadership:
         if fence is not None:
             follower(fence)
 
-    def refused(self, fence: Fence) -> None:
-        """To be called when a write under this fence met `DeposedError`: another leads, sooner than the next beat
-        tells."""
-        self._stepper.apply(ev.FenceRefused(fence))
+    def doubt(self, fence: Fence) -> None:
+        """To be called when somebody has seen this fence, which is higher than ours: a database (`DeposedError`) or a
+        worker. Another leads, and this process knows it sooner than its next beat would tell."""
+        self._stepper.apply(ev.HigherFenceSeen(fence))
 
     async def run(self) -> None:
         """Stands for leadership until `release`, or until it is canceled."""

@@ -252,7 +252,7 @@ class Stage:
     def _write_arrives(self, process: Process, fence: Fence) -> None:
         if not self.store.write(fence):
             self.refused += 1
-            self._tell(process, ev.FenceRefused(fence))
+            self._tell(process, ev.HigherFenceSeen(self.store.highest))
             return
         self.written += 1
         if self.store.taken_by != process.config.candidate:

@@ -135,14 +135,18 @@ def test_a_leader_that_finds_another_in_the_row_leads_no_longer() -> None:
 
 
 def test_a_leader_whose_write_was_refused_leads_no_longer() -> None:
+    """If nobody else has the row, a restored store knows too little: the next fence is above what was seen."""
     played = leading()
-    assert played.step(ev.FenceRefused(Fence(1)), 101)[0] == ef.EndLeading(Fence(1), LossReason.REFUSED)
+    assert played.step(ev.HigherFenceSeen(Fence(7)), 101) == [ef.EndLeading(Fence(1), LossReason.REFUSED)]
+    assert played.step(ev.TimePassed(), 102.9) == [], "whoever always says so must not keep the store busy"
+    assert played.step(ev.TimePassed(), 103) == [ef.TakeRow(3, MINE, Fence(7))]
 
 
-def test_a_refusal_of_an_older_fence_says_nothing_about_this_one() -> None:
+def test_a_fence_that_is_not_higher_says_nothing_about_this_one() -> None:
     played = leading()
-    assert played.step(ev.FenceRefused(Fence(0)), 101) == []
-    assert waiting().step(ev.FenceRefused(Fence(0)), 100) == []
+    assert played.step(ev.HigherFenceSeen(Fence(1)), 101) == []
+    assert played.step(ev.HigherFenceSeen(Fence(2**62 + 1)), 101) == [], "no leader had that"
+    assert waiting().step(ev.HigherFenceSeen(Fence(9)), 100) == []
 
 
 def test_a_row_that_does_not_change_is_taken_when_the_holders_lease_is_over() -> None:
@@ -269,7 +273,7 @@ happenings = st.one_of(
     st.just(ev.TimePassed()),
     st.builds(ev.RowAnswered, number=st.integers(1, 12), row=rows, changed=st.booleans()),
     st.builds(ev.RequestFailed, number=st.integers(1, 12)),
-    st.builds(ev.FenceRefused, fence=st.integers(0, 3).map(Fence)),
+    st.builds(ev.HigherFenceSeen, fence=st.integers(0, 3).map(Fence)),
     st.just(ev.ReleaseAsked()),
 )
 

@@ -25,7 +25,7 @@ rows = st.builds(
 )
 requests = st.one_of(
     st.just(ef.ReadRow(1)),
-    st.builds(ef.TakeRow, number=st.just(1), seen=rows),
+    st.builds(ef.TakeRow, number=st.just(1), seen=rows, above=st.integers(0, 6).map(Fence)),
     st.builds(ef.RaiseBeat, number=st.just(1), fence=st.integers(0, 4).map(Fence)),
     st.just(ef.ReleaseRow(1)),
 )
@@ -38,6 +38,7 @@ def test_a_row_that_nobody_has_is_taken_under_the_first_fence() -> None:
 
 def test_a_takeover_is_above_every_fence_that_the_store_has_seen_elsewhere() -> None:
     assert row_after(ef.TakeRow(1, ANOTHERS), ME, ANOTHERS, Fence(20)).fence == 21
+    assert row_after(ef.TakeRow(1, ANOTHERS, Fence(30)), ME, ANOTHERS, Fence(20)).fence == 31
 
 
 def test_a_row_that_has_changed_since_it_was_seen_is_not_taken() -> None:

@@ -57,7 +57,7 @@ class LedgerOnCoordinator(CoordinatorPart):
         entry = insert(entries).values(note=note, fence=fence)
         try:
             await self._database.fenced(fence, lambda connection: connection.execute(entry))
-        except DeposedError:
-            self._leadership.refused(fence)
+        except DeposedError as error:
+            self._leadership.doubt(error.highest)
             raise
         return {"fence": fence}

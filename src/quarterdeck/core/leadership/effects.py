@@ -20,6 +20,8 @@ class TakeRow:
 
     number: int
     seen: LeaderRow
+    above: Fence = Fence(0)
+    """The highest fence that was seen elsewhere: a store that was restored from a copy knows too low a one."""
 
 
 @dataclass(frozen=True, slots=True)

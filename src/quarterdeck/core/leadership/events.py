@@ -26,8 +26,8 @@ class RequestFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class FenceRefused:
-    """A write under this fence met a higher one."""
+class HigherFenceSeen:
+    """Somebody, such as a database or a worker, refuses what is below this fence."""
 
     fence: Fence
 
@@ -42,4 +42,4 @@ class TimePassed:
     """`next_deadline` has come. The first of all events too."""
 
 
-Event = RowAnswered | RequestFailed | FenceRefused | ReleaseAsked | TimePassed
+Event = RowAnswered | RequestFailed | HigherFenceSeen | ReleaseAsked | TimePassed

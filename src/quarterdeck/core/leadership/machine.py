@@ -11,7 +11,7 @@ Rules it keeps, whatever the store, the network and the other candidates do:
 - Leadership comes back to somebody within two looks and one lease after a leader was lost, if the store answers.
 """
 
-from typing import assert_never
+from typing import Final, assert_never
 
 from quarterdeck.core.ids import Fence
 from quarterdeck.core.leadership import effects as ef
@@ -19,6 +19,9 @@ from quarterdeck.core.leadership import events as ev
 from quarterdeck.core.leadership.model import LeaderRow, LeaseConfig, LossReason
 from quarterdeck.core.leadership.table import CANDIDATE_TABLE, CandidateState, CandidateTrigger
 from quarterdeck.core.workcoord.invariants import insist
+
+MOST_BELIEVED: Final = Fence(2**62)
+"""A fence above it is no leader's. One that is believed must leave room for those that follow."""
 
 
 class CandidateMachine:
@@ -43,6 +46,8 @@ class CandidateMachine:
         """When it was first seen so."""
         self._fence: Fence | None = None
         self._leads_until = 0.0
+        self._above = Fence(0)
+        """The highest fence that somebody has seen elsewhere."""
         self._has_bid = False
         """Whether the row may be ours, now or when a request comes to its end."""
 
@@ -107,9 +112,8 @@ class CandidateMachine:
             case ev.RequestFailed():
                 if self._request is not None and event.number == self._request.number:
                     self._request_failed()
-            case ev.FenceRefused():
-                if self._fence == event.fence:
-                    self._lose(LossReason.REFUSED)
+            case ev.HigherFenceSeen():
+                self._doubt(event.fence)
             case ev.ReleaseAsked():
                 self._release()
             case ev.TimePassed():
@@ -157,8 +161,7 @@ class CandidateMachine:
     def _may_take_at(self) -> float:
         """When the lease of the row that was seen has run out. A row that is free, or ours although we do not lead, is
         there for the taking."""
-        if self._row is None:
-            return float("inf")
+        assert self._row is not None
         if self._row.holder in (None, self.config.candidate):
             return self._row_since
         return self._row_since + self._row.lease_s
@@ -176,6 +179,15 @@ class CandidateMachine:
         self._effects.append(ef.EndLeading(self._fence, reason))
         self._fence = None
         self._next_at = self._now
+
+    def _doubt(self, higher: Fence) -> None:
+        if higher > MOST_BELIEVED:
+            return
+        self._above = max(self._above, higher)
+        if self._fence is not None and higher > self._fence:
+            self._lose(LossReason.REFUSED)
+            # If nobody else holds the row, one who always says something higher must not keep the store busy.
+            self._next_at = self._now + self.config.beat_every_s
 
     def _release(self) -> None:
         if self._state not in (CandidateState.WAITING, CandidateState.LEADING):
@@ -202,7 +214,7 @@ class CandidateMachine:
             self._ask(ef.RaiseBeat(number, self._fence))
         elif self._row is not None and self._now >= self._may_take_at():
             self._has_bid = True
-            self._ask(ef.TakeRow(number, self._row))
+            self._ask(ef.TakeRow(number, self._row, self._above))
         else:
             self._ask(ef.ReadRow(number))
 

@@ -66,6 +66,6 @@ class LossReason(StrEnum):
     TAKEN_OVER = "taken_over"
     """The row is another's."""
     REFUSED = "refused"
-    """A write was refused, because a higher fence had been seen."""
+    """Somebody has seen a higher fence."""
     RELEASED = "released"
     """It was asked to stop."""

@@ -14,10 +14,10 @@ def row_after(request: ef.Request, config: LeaseConfig, row: LeaderRow, highest:
     match request:
         case ef.ReadRow():
             return row
-        case ef.TakeRow(seen=seen):
+        case ef.TakeRow(seen=seen, above=above):
             if row != seen:
                 return row
-            fence = Fence(max(row.fence, highest) + 1)
+            fence = Fence(max(row.fence, highest, above) + 1)
             return LeaderRow(config.candidate, config.name, fence, row.beat + 1, config.lease_s)
         case ef.RaiseBeat(fence=fence):
             if row.holder != config.candidate or row.fence != fence:
