@@ -235,14 +235,14 @@ def test_over_a_database_that_is_slow_and_fails_one_leads_at_a_time_and_leadersh
 ) -> None:
     """The candidates' machines have a simulation of their own; this one is about what the driver and SQL make of it."""
     gains = 0
-    for seed in range(12):
+    for seed in range(6):
         chance = random.Random(seed)
         loop = SimulatedLoop(chance, time_limit_s=2000.0)
         try:
             gains += loop.run_until_complete(_stormy(chance, sql()))
         finally:
             loop.close()
-    assert gains > 24, "the trouble was real"
+    assert gains > 12, "the trouble was real"
 
 
 async def _stormy(chance: random.Random, database: SqlDatabase) -> int:

@@ -9,14 +9,18 @@ from quarterdeck.core.leadership.model import LeaseConfig
 from tests.core.leadership.bugs import MACHINES, STORES
 from tests.core.leadership.stage import STORM, BrokenPromiseError, Stage, Store, Trouble
 
-SEEDS = 120
+SEEDS = 40
+SOAK_SEEDS = 2000
+SEEDS_FOR_BUGS = 120
 UNTIL = 420.0
 
 
 def stages(
-    machine: Callable[[LeaseConfig], CandidateMachine] = CandidateMachine, store: Callable[[], Store] = Store
+    seeds: int,
+    machine: Callable[[LeaseConfig], CandidateMachine] = CandidateMachine,
+    store: Callable[[], Store] = Store,
 ) -> Iterator[Stage]:
-    for seed in range(SEEDS):
+    for seed in range(seeds):
         for trouble in (STORM, Trouble()):
             yield Stage(seed, trouble=trouble, machine=machine, store=store)
 
@@ -26,23 +30,26 @@ def play(all_of_them: Iterator[Stage]) -> None:
         stage.play(UNTIL)
 
 
-def test_one_leads_at_a_time_and_leadership_comes_back() -> None:
+@pytest.mark.parametrize(
+    "seeds", [SEEDS, pytest.param(SOAK_SEEDS, marks=[pytest.mark.soak, pytest.mark.timeout(1800)])]
+)
+def test_one_leads_at_a_time_and_leadership_comes_back(seeds: int) -> None:
     gains = written = refused = 0
-    for stage in stages():
+    for stage in stages(seeds):
         stage.play(UNTIL)
         assert len(stage.leaders()) == 1
         gains, written, refused = gains + stage.gains, written + stage.written, refused + stage.refused
-    assert gains > 5 * SEEDS
-    assert written > refused > SEEDS / 4, "the trouble was real"
+    assert gains > 5 * seeds
+    assert written > refused > seeds / 4, "the trouble was real"
 
 
 @pytest.mark.parametrize("bug", MACHINES)
 def test_a_candidate_with_a_mistake_is_found(bug: type[CandidateMachine]) -> None:
     with pytest.raises(BrokenPromiseError):
-        play(stages(machine=bug))
+        play(stages(SEEDS_FOR_BUGS, machine=bug))
 
 
 @pytest.mark.parametrize("bug", STORES)
 def test_a_store_with_a_mistake_is_found(bug: type[Store]) -> None:
     with pytest.raises(BrokenPromiseError):
-        play(stages(store=bug))
+        play(stages(SEEDS_FOR_BUGS, store=bug))
