@@ -201,9 +201,7 @@ def suggestions(plan: CrewPlan, to_try: Sequence[str], url: str, control: str, p
     token = ""
     place = urlsplit(url)
     if plan.token_file is not None and processes.find(place.hostname or "", place.port or 0) is None:
-        token = (
-            f" --token-file {_quoted(plan.token_file)}"  # else who follows these lines is not let in, and wonders why
-        )
+        token = f" --token-file {_quoted(plan.token_file)}"  # without it, what is pasted would be refused
     join = f"quarterdeck worker --join {control} --data-dir {_quoted(folder / 'one-more')}"
     return [
         *(f"{command}{at}{token}" for command in ("quarterdeck status", *to_try)),

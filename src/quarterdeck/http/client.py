@@ -167,7 +167,7 @@ class HttpClient:
     async def _connect(self, origin: Origin) -> "_Connection":
         loop = asyncio.get_running_loop()
         ssl = None
-        # Asked for each connection and not for each request: who is connected stays who it is.
+        # Asked once for each connection, not for each request: the peer of a connection does not change.
         authorization = None if self._authorize is None else self._authorize(origin)
         if origin.scheme == "https":
             ssl = self._ssl = self._ssl or tls.create_default_context()
@@ -355,7 +355,7 @@ class _Connection(asyncio.Protocol):
             raise NotHttpError("two answers came to one question")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._head_came:  # what follows the last chunk comes here too, and is no header
+        if not self._head_came:  # trailers after the last chunk come here too, and are not headers
             self.headers[name.lower()] = value
 
     def on_headers_complete(self) -> None:

@@ -190,7 +190,7 @@ class HttpConnection(HttpToolsProtocol):
         self._head_bytes = 0
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._in_head:  # what follows the last chunk comes here too: nobody has judged it, and it is no header
+        if self._in_head:  # trailers come here too: nobody has judged them, and they are not headers
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
@@ -311,7 +311,7 @@ class HttpConnection(HttpToolsProtocol):
         self._room.slow += 1
         self.transport.abort()
 
-    # Who is too slow, or asks too much
+    # Clients that are too slow, or ask too much
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words, of which there is one for all
         """What uvicorn calls when the parser gives up."""
@@ -335,7 +335,7 @@ class HttpConnection(HttpToolsProtocol):
                 head += f"retry-after: {_RETRY_S}\r\n"
             self.transport.write(STATUS_LINE[refusal.status] + head.encode("ascii") + b"\r\n" + body)
         if self._in_body:
-            self.cycle.disconnected = True  # whoever reads the body hears at once that nothing more comes
+            self.cycle.disconnected = True  # tells the reader of the body at once that nothing more comes
             self.cycle.message_event.set()
         self.hang_up()
 
@@ -349,7 +349,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def _look_at_body(self) -> None:
         now_s = self.loop.time()
-        if self.flow.read_paused:  # nobody has taken yet what has come: it is not the client who is slow
+        if self.flow.read_paused:  # what has come was not read yet, so the client is not the slow one
             self._last_byte_s = now_s
             self._body_deadline_s = now_s + self._limits.body_timeout_s
         if now_s < min(self._last_byte_s + self._limits.body_stall_s, self._body_deadline_s):

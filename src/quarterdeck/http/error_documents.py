@@ -42,5 +42,5 @@ def parse_error(body: bytes) -> QuarterdeckError:
     if not isinstance(retryable, bool) or not all(isinstance(part, str) for part in parts):
         raise ValueError("an error that cannot be read: a part of it has another type")
     what, why, next_step = (cast("str", part)[:_MOST_WORDS] for part in parts)
-    f"{what}{why}{next_step}".encode()  # half of a surrogate pair is no text, and its error is a ValueError
+    f"{what}{why}{next_step}".encode()  # half of a surrogate pair is not text; the error is a ValueError
     return QuarterdeckError(code, what, why, next_step, retryable)

@@ -90,7 +90,7 @@ class SharedFigures:
         if waiting is None:
             waiting = self._next[form] = loop.create_future()
             loop.call_at(self._free_at_s, self._tell, loop, form, accept)
-        return await asyncio.shield(waiting)  # whoever goes leaves it to the others
+        return await asyncio.shield(waiting)  # a client that leaves does not end it for the others
 
     def _tell(self, loop: asyncio.AbstractEventLoop, form: str, accept: str) -> None:
         waiting = self._next.pop(form)

@@ -35,7 +35,7 @@ class WatchedResponse(Response):
         self._answers = answers or OpenAnswers()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._answers.one(), suppress(ClientGoneError):  # whoever has disconnected need not be told
+        with self._answers.one(), suppress(ClientGoneError):  # a client that has disconnected need not be told
             await run_while_connected(receive, self.respond(scope, receive, send))
 
     async def respond(self, scope: Scope, receive: Receive, send: Send) -> None:

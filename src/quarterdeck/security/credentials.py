@@ -68,7 +68,7 @@ class Credentials:
 
     def _on_loopback(self, host: str, port: int) -> str | None:
         found, before = self._processes.find(host, port), self._called.get((host, port))
-        # A worker calls its coordinator again and again. Whoever waits for the port to be free gets no token either.
+        # A worker calls its coordinator again and again. A program that waits for the port gets no token either.
         has_left = found is None and before is not None and self._processes.can_be_found
         found = found or before
         if has_left or (found is not None and not found.is_alive):

@@ -23,7 +23,7 @@ class FileMark:
         """Whether this process sees the same."""
         try:
             found = Path(self.path).stat()
-        except (OSError, ValueError):  # a text that is no path
+        except (OSError, ValueError):  # the text is not a path
             return False
         return (found.st_dev, found.st_ino, _boot()) == (self.device, self.inode, self.boot)
 

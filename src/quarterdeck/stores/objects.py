@@ -118,7 +118,7 @@ class ObjectStores:
         """Its bytes, all of them and of that version, or an error. Close it when leaving early: `aclosing`."""
         location = parse_location(ref.url)
         if location.bucket is None:
-            # Opened for each chunk again: so nothing is left open, whoever leaves it and when.
+            # Each chunk opens it again, so that nothing stays open, whenever the reader leaves.
             step = max(chunk_bytes, _LOCAL_CHUNK_BYTES_MIN)
             for start in range(0, ref.size_bytes, step) if ref.size_bytes else (0,):
                 if chunk := await self._read_local(ref, location, start, min(start + step, ref.size_bytes)):
@@ -131,7 +131,7 @@ class ObjectStores:
             key = _key(location)
             result = await self._ask(location, lambda: obstore.get_async(bucket.store, key, options=options))
             if not ref.is_met_by(_ref(location, result.meta)):
-                del result  # else the error would keep it with this frame, and it the connection
+                del result  # or the error keeps it through this frame, and it keeps the connection
                 raise changed(ref.url)
             next_chunk = partial(anext, aiter(result.stream(min_chunk_size=chunk_bytes)), None)
             try:
@@ -160,7 +160,7 @@ class ObjectStores:
             key = _key(location)
             result = await self._ask(location, lambda: obstore.get_async(bucket.store, key, options=options))
             if not ref.is_met_by(_ref(location, result.meta)):
-                del result  # else the error would keep it with this frame, and it the connection
+                del result  # or the error keeps it through this frame, and it keeps the connection
                 raise changed(ref.url)
             data = bytes(await self._ask(location, result.bytes_async, end - start))
         if len(data) != end - start:
@@ -364,7 +364,7 @@ class ObjectStores:
             self._calls.timed_out += 1
             raise hangs(location.url, allowed_s) from None
         finally:
-            del begin  # else an error would keep it with this frame, and it the connection
+            del begin  # or an error keeps it through this frame, and it keeps the connection
 
     def _bucket(self, name: str) -> "_Bucket":
         bucket = self._buckets.get(name)

@@ -94,7 +94,7 @@ class ParquetCache:
                 whole.pop(source)[1].unlink()  # two copies of one object: the later one is as good
             whole[source] = used_at_s, path
         now_s, wall_s = self._budget.clock(), time.time()
-        # The longest unused first: where there is no room for all, they make room for those used since.
+        # The longest unused first: if there is no room for all, they make room for those used since.
         for source, (used_at_s, path) in whole.items():
             try:
                 self._budget.adopt(Owner.CACHE, _key(source), path, now_s - max(0.0, wall_s - used_at_s))

@@ -77,7 +77,7 @@ async def wait_for_end(future: "asyncio.Future[Any]") -> None:
     canceled = await _end_of(future)
     if canceled is not None:
         if not future.cancelled():
-            future.exception()  # it has been seen: whoever is canceled has no use for it
+            future.exception()  # marks it as seen: a canceled caller has no use for it
         raise canceled
 
 

@@ -114,7 +114,7 @@ class Recorder:
         except Exception as error:  # noqa: BLE001 - see above
             try:
                 self._write(logger, level, event, {**fields, "logging_error": repr(error)}, texts_only=True)
-            except Exception:  # noqa: BLE001 - it is the stream, and nowhere else to say it; the count is a metric
+            except Exception:  # noqa: BLE001 - the stream itself failed, and there is no other place to say so; the count is a metric
                 self.lost += 1
 
     def _write(

@@ -107,7 +107,7 @@ def current_trace() -> tuple[str, str] | None:
     """The ids of the current trace and span, for logs; None when there is none."""
     if _State.tracer is None:
         return None
-    from opentelemetry import trace  # noqa: PLC0415 - loaded already, by whoever configured tracing
+    from opentelemetry import trace  # noqa: PLC0415 - configuring tracing has loaded it
 
     context = trace.get_current_span().get_span_context()
     return (

@@ -51,7 +51,7 @@ class ArrowAnswer:
 
     def _check_end(self) -> None:
         while self._body.read(1024):
-            pass  # nothing follows the end marker; what does is no end
+            pass  # nothing may follow the end marker: if something does, that was not the end
         if self._body.tail != _END_MARKER:
             raise CutOffError("Arrow's end marker did not come")
 

@@ -236,7 +236,7 @@ class Demo:
         if self._stop.once():
             raise StoppedError
 
-    # What is told
+    # What is shown
 
     def _tell_answer(self, asked: Asked) -> None:
         table = Table(header_style="bold")

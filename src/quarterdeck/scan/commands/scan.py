@@ -56,7 +56,7 @@ def run(access: Access, order: ScanOrder) -> int:
     began_at = time.monotonic()
     client = Client(access)
     with ExitStack() as stack:
-        # A SELECT to merge is looked at before anything is asked for; what else a sink needs can be loaded later.
+        # A SELECT to merge is checked before the request; what a sink needs besides can be loaded later.
         sink = stack.enter_context(_Sink(order)) if order.merge is not None else None
         stream = stack.enter_context(ScanStream(client, order.document(), timeout_s=order.timeout_s))
         sink = sink or stack.enter_context(_Sink(order))

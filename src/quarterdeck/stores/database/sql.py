@@ -86,7 +86,7 @@ class SqlDatabase:
             return True
         try:
             found = self.read(lambda connection: versions_at_once(connection, self._schemas))
-        except DBAPIError:  # one was never there; whatever else it may be, who looks closer meets it again
+        except DBAPIError:  # a table is missing; any other error will come again at the closer look
             return False
         return all(is_newest(schema, found.get(schema.owner), self.place) for schema in self._schemas)
 

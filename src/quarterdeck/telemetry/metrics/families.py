@@ -125,7 +125,7 @@ def _expose_histogram(exposed: "Exposed", labels: dict[str, str], histogram: His
     for bound, count, witness in zip(bounds, reached, histogram.witnesses, strict=True):
         exemplar = _exposed_exemplar(witness)
         exposed.add_sample(f"{exposed.name}_bucket", {**labels, "le": bound}, count, exemplar=exemplar)
-    # The count is that of the buckets just read: the two can never contradict each other, whoever observes meanwhile.
+    # The count comes from the buckets just read, so the two agree, whatever is observed meanwhile.
     exposed.add_sample(f"{exposed.name}_count", labels, reached[-1])
     exposed.add_sample(f"{exposed.name}_sum", labels, histogram.total)
 

@@ -54,6 +54,6 @@ def see_fence(connection: Connection, fence: Fence) -> None:
 
 def highest_fence(connection: Connection) -> Fence:
     """It stays the highest until the transaction ends."""
-    # SQLite has no such lock and needs none: whoever may write keeps all others from writing.
+    # SQLite has no such lock and needs none: it has one writer at a time.
     statement = select(fences.c.highest).where(fences.c.fence_id == ONLY).with_for_update()
     return Fence(connection.execute(statement).scalar_one())
