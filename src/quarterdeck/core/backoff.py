@@ -1,7 +1,7 @@
 """How long to wait before trying again: exponential growth, a cap, and jitter.
 
-Rules: the cap holds before the jitter. Were it the other way round, all who have reached the cap would wait exactly as
-long and come back together, which is what jitter is there to prevent. So the longest wait is `cap_s * (1 + jitter)`.
+Rules: the cap is applied before the jitter. Otherwise all who have reached the cap would wait exactly as long and come
+back together, which jitter is meant to prevent. So the longest wait is `cap_s * (1 + jitter)`.
 
 It must not know a clock or a random generator: the caller draws the number and does the waiting.
 """

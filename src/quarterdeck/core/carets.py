@@ -1,4 +1,4 @@
-"""Places in a text that somebody wrote, told in lines and columns and shown with carets."""
+"""Places in a text that a person wrote, given in lines and columns and shown with carets."""
 
 _SHOWN_BEFORE = 60
 _SHOWN_AT_MOST = 120

@@ -1,4 +1,4 @@
-"""What can go wrong, told the same way everywhere: one root class, one set of codes, one table.
+"""What can go wrong, in one form everywhere: one root class, one set of codes, one table.
 
 Rules: an error says what happened, why, and what to do next. Its code decides the gRPC status, the HTTP status and the
 exit code, by `ERROR_TABLE` and nowhere else. Whether retrying helps comes from the table too, unless the place that

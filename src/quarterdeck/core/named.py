@@ -1,4 +1,4 @@
-"""Something by its dotted path, loaded when it is needed: so that who knows of it need not load it."""
+"""Something by its dotted path, loaded when it is needed: whoever refers to it need not load it."""
 
 from dataclasses import dataclass
 from importlib import import_module

@@ -1,5 +1,5 @@
-"""Regular expressions of RE2, which takes time linear in the text. The one module that touches the package `re2`, which
-has no types. Patterns and texts are bytes, so that every language says itself what of its texts is no UTF-8."""
+"""Regular expressions of RE2, which take time linear in the text. Only this module touches the package `re2`, which has
+no types. Patterns and texts are bytes, so that each language decides about texts that are not UTF-8."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Tenants: whose a query, a worker or a sample is."""
+"""Tenants: the owner of a query, a worker or a sample."""
 
 from collections.abc import Container
 from typing import Final

@@ -1,8 +1,9 @@
-"""What an error leads to: every frame it came through, and all that was in hand there.
+"""What an error keeps alive: every frame it came through, and everything in these frames.
 
 Whoever keeps an error (a future, a task, a log record, another error's context) keeps the arrays of the computation
-that it ended. So what a thread raises is emptied before it leaves the thread, and what a request raises when it has
-been answered: where it happened can still be told, and what was in hand is free at once, without the garbage collector.
+that it ended. So an error that a thread raises is emptied before it leaves the thread, and an error that a request
+raises is emptied when the request has been answered. It still tells where it happened, and the memory is free at once,
+without the garbage collector.
 """
 
 import traceback

@@ -1,7 +1,7 @@
 """One child process: how it is started, what it said last, and why it ended.
 
-Each child holds the reading end of a pipe, its lifeline. When whoever started it is gone, however that came about, the
-pipe ends and the child stops too.
+Each child holds the reading end of a pipe, its lifeline. When the process that started it is gone, for whatever reason,
+the pipe ends and the child stops too.
 """
 
 import os

@@ -1,7 +1,7 @@
 """Child processes: started, watched, started again when they end, stopped in order.
 
-Nothing here waits unless it is called `wait_…` or `stop`: `look` does what is due and tells what has happened since the
-last look, and whoever has the loop calls it a few times a second. There is one thread, so that no signal ever goes to a
+Nothing here waits unless it is called `wait_…` or `stop`. `look` does what is due and returns what has happened since
+the last look; whoever has the loop calls it a few times a second. There is one thread, so that no signal ever goes to a
 process that somebody else has just seen end.
 """
 

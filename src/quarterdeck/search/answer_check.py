@@ -1,7 +1,7 @@
-"""Whether the answer to a chunk adds up: its rows with what its report says was sent, and the report with the chunk.
+"""Whether the answer to a chunk agrees: its rows with what its report says was sent, and the report with the chunk.
 
-A worker that searched what it was asked to search always passes; see `engine.searching` for what it reports. One that
-left something out and does not say so does not. What is in the rows nobody can check but by searching again.
+A worker that searched what it was asked to search always passes; see `engine.searching` for what it reports. A worker
+that left something out and does not say so fails. Nobody can check what is in the rows except by searching again.
 """
 
 from collections.abc import Collection

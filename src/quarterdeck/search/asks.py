@@ -1,4 +1,4 @@
-"""How a log search is asked, for the front pages."""
+"""How to ask a log search, for the front pages."""
 
 from typing import Final
 

@@ -1,6 +1,6 @@
 """`POST /worker/chunksearch` as it goes over HTTP: a search, and the pieces of files to search.
 
-A root of ours says all it knows of each piece. Somebody else may name files and nothing more: then the worker looks for
+A root of ours says everything it knows about each piece. Other programs may only name files: then the worker finds out
 the rest itself.
 """
 

@@ -1,4 +1,4 @@
-"""Recruited workers over HTTP: to search with."""
+"""Recruited workers over HTTP, to search with."""
 
 import asyncio
 import ssl as tls

@@ -2,13 +2,13 @@
 
     frame   = length of the payload, 4 bytes, little-endian | kind, 1 byte | payload
     kind 1  = some result rows, with their checksum: see `row_payloads`
-    kind 2  = progress, also as a sign of life: {"scanned_bytes": n}
+    kind 2  = progress, also as a heartbeat: {"scanned_bytes": n}
     kind 3  = the report, with what was sent. It is the last frame: without it the stream was cut off, and nothing of it
               counts
-    kind 4  = why there will be no report, as `http.errors` tells it. It is the last frame too
+    kind 4  = why there will be no report, in the form of `http.errors`. It is also the last frame
 
-Nothing that comes is believed: what is too long, too deep, out of range or of another type is a `FrameError`, and
-nothing else is raised. Whether a report fits what was asked is seen in `answer_check`.
+Nothing that comes is trusted: a frame that is too long, too deep, out of range or of another type is a `FrameError`,
+and nothing else is raised. `answer_check` checks whether a report fits what was asked.
 
 It must not know what is in the rows.
 """

@@ -1,4 +1,4 @@
-"""The nouns of searching, as every room knows them.
+"""The nouns of searching, which all parts of it share.
 
 Microseconds are since 1970 in UTC. A URL is an absolute path or `s3://`.
 """

@@ -1,4 +1,4 @@
-"""A worker's part in log searches: the engine that searches what roots send, while the worker is reserved for them."""
+"""A worker's part in log searches: the engine that searches what roots send while they have reserved the worker."""
 
 import asyncio
 from collections.abc import Sequence

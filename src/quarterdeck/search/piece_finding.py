@@ -1,4 +1,4 @@
-"""Pieces of which somebody told less than there is to know: the file is looked at for the rest."""
+"""Completes pieces about which the request says too little: it looks at the files for the rest."""
 
 from collections.abc import Sequence
 

@@ -1,7 +1,7 @@
-"""The pieces of a chunk, brought to where they can be searched.
+"""Brings the pieces of a chunk to where they can be searched.
 
-Local files are read where they are. Of plain NDJSON in S3 the lines of the piece are read and no more; anything else in
-S3 comes through the worker's cache. What cannot be had at all is told, and the rest is searched.
+Local files are read where they are. From plain NDJSON in S3, only the lines of the piece are read; anything else in S3
+comes through the worker's cache. A piece that cannot be had at all is reported, and the rest is searched.
 """
 
 import asyncio

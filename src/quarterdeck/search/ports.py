@@ -1,5 +1,4 @@
-"""What the driver of a search needs from the world: workers to search with; over HTTP in a process, simulated in a
-simulation."""
+"""What the driver of a search needs: workers to search with, over HTTP in a process, simulated in a simulation."""
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass

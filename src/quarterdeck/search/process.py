@@ -1,7 +1,7 @@
 """One recruiter by itself, wired: HTTP for workers that register and for roots that recruit them, log searches whose
-root it is, and an end that sends its workers to the next one.
+root it is, and an end that sends its workers to the next recruiter.
 
-It decides nothing: that is the machine's affair, and the service carries it out. It keeps nothing either.
+It decides nothing: the machine does, and the service carries it out. It stores nothing either.
 """
 
 import asyncio

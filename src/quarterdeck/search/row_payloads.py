@@ -1,10 +1,10 @@
-"""Result rows as bytes, and back without believing them.
+"""Result rows as bytes, and back without trusting them.
 
     payload = xxh3_128 of the rest, 16 bytes | one Arrow IPC stream, its buffers compressed with LZ4
 
-What comes from a worker is looked at from outside to inside, and nothing is used before all of it was: the checksum;
-the kinds of messages; the columns, which are known beforehand, so that there is no type in it that nobody expects; what
-the buffers say they take when they are unpacked, before memory is taken for it; and at last each value: offsets, text,
+What comes from a worker is checked from outside to inside, and nothing is used before everything was checked: the
+checksum; the kinds of messages; the columns, which are known beforehand, so that no unexpected type gets in; the
+unpacked sizes that the buffers announce, before memory is taken for them; and finally each value: offsets, text,
 lengths. Arrow itself checks none of that: a batch with bad offsets ends the process that reads it.
 
 It must not know frames.

@@ -1,6 +1,6 @@
-"""The rows of a chunk's answer while they come and until they are gathered: in memory up to a limit, in a file beyond.
+"""The rows of a chunk's answer until they are gathered: in memory up to a limit, in a file beyond it.
 
-However much a chunk finds, its rows take no more memory than that, and one frame of them while they are read.
+However much a chunk finds, its rows take no more memory than that, plus one frame while they are read.
 """
 
 import os

@@ -1,8 +1,8 @@
 """`/worker/chunksearch` and `/worker/release`: what a root asks of a worker that is reserved for it.
 
-A root of ours gets frames, and a sign of life every two seconds; somebody else gets lines. A client that goes away ends
-its search. The status is sent with the first bytes, so that what fails before them is a proper error; what fails later
-is the last frame, or cuts the connection.
+A root of ours gets frames, and a heartbeat every two seconds; other programs get lines. Disconnecting cancels the
+search. The status is sent with the first bytes, so an earlier failure is a proper error. A later failure is the last
+frame, or cuts the connection.
 """
 
 import asyncio

@@ -1,14 +1,14 @@
-"""Taking several workers at once so that as few as possible share a node.
+"""Takes several workers at once so that as few as possible share a node.
 
-Rules: as many are chosen as asked for, or all there are. The choice goes round the nodes and takes one worker from each
-that still has one, until there are enough. So no node gives two more than another that could have given more. The last
-round may not reach all nodes; it begins with those that have most workers, which keeps the most nodes open for whoever
-asks next. Of nodes with equally many, the one that has had so many for longest begins; within a node, workers go in the
-order in which they came.
+Rules: it chooses as many as asked for, or all there are. It goes round the nodes and takes one worker from each that
+still has one, until there are enough. So no node gives two more than another that could have given more. The last round
+may not reach all nodes. It begins with the nodes that have most workers, which keeps the most nodes open for the next
+request. Among nodes with the same number, the one that has had this number longest begins. Within a node, workers go in
+the order in which they came.
 
-Nodes stand in one line for each number of free workers, so that a choice costs something for each worker that it
-chooses, and not for each node or worker there is. The numbers in use are a sorted list; k different ones take k²/2
-workers, so there are few of them.
+Nodes are in one line for each number of free workers. So the cost of a choice grows with the workers that it chooses,
+not with all nodes or workers. The numbers in use are a sorted list; k different numbers need k²/2 workers, so there are
+few of them.
 
 It must not know what a node or a worker is.
 """

@@ -1,1 +1,1 @@
-"""The commands that search logs. Each lives in a module of its own, which is loaded only when it is called."""
+"""The commands that search logs. Each is in a module of its own, which is loaded only when it is called."""

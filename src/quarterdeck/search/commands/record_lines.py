@@ -1,6 +1,6 @@
-"""A record as one line for a person: its time, its level in colour, its message, and then whatever else it has.
+"""A record as one line for a person: its time, its level in colour, its message, and then everything else it has.
 
-A line is cut where it would fill the screen; how many were is counted, so that somebody can say so.
+A line is cut where it would fill the screen. The cut lines are counted, so that their number can be shown.
 """
 
 import math

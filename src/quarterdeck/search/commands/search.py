@@ -1,7 +1,7 @@
 """`quarterdeck search`: log lines of NDJSON and Parquet files, searched by the crew or by this process alone.
 
-Rows go to stdout and everything said about them to stderr. Without a word on the format, records on a terminal are
-lines for people and results a table; in a pipe both are NDJSON. An answer is whole, or the exit code is not 0.
+Rows go to stdout and everything about them to stderr. Without --format, records on a terminal are lines for people and
+results a table; in a pipe both are NDJSON. Either an answer is whole, or the exit code is not 0.
 """
 
 import sys

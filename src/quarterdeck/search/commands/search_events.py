@@ -1,6 +1,6 @@
-"""What a search tells while it runs, wherever it runs: how far it is, rows, and at last how it ended.
+"""What a search reports while it runs, wherever it runs: its progress, rows, and finally how it ended.
 
-What is missing, or of another kind, is an error: a figure that is not there must not look like a zero.
+A value that is missing, or of another type, is an error: a missing figure must not look like a zero.
 """
 
 from collections.abc import Callable, Mapping

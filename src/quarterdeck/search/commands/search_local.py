@@ -1,6 +1,6 @@
-"""One search in this process, without a coordinator; its events are those that a coordinator would send.
+"""One search in this process, without a coordinator. Its events are those that a coordinator would send.
 
-The engine is loaded when the events are asked for: by then somebody sees that something happens.
+The engine is loaded when the events are asked for: by then the user sees that something happens.
 """
 
 import asyncio

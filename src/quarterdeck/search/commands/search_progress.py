@@ -1,4 +1,4 @@
-"""How far a search has come, on stderr, while somebody waits for it; rows of the same terminal go above the bar."""
+"""The progress of a search, on stderr, while somebody waits for it. Rows on the same terminal go above the bar."""
 
 import os
 import sys

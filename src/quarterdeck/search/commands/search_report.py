@@ -1,4 +1,4 @@
-"""What is said on stderr when a search is over: files that have problems, and what it took."""
+"""What stderr shows when a search is over: files that have problems, and what the search took."""
 
 from typing import TYPE_CHECKING, Final
 

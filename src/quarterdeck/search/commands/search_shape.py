@@ -1,7 +1,7 @@
 """What the rows of a search are: records, or a table; and whether its counts make a chart.
 
-The language is read here for its looks only. What is not understood is the coordinator's to refuse, and may be of a
-later release: then the rows are shown as records.
+The language is read here only for the display. The coordinator refuses what it does not understand. What this command
+does not understand may be of a later release: then the rows are shown as records.
 """
 
 from dataclasses import dataclass

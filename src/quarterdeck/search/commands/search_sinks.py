@@ -1,7 +1,7 @@
 """Where the rows of a search go: lines on the screen, a table, CSV, or NDJSON on stdout or in a file.
 
-A sink takes NDJSON in whole lines. `finish` comes when the answer is whole, and only then: what would look like a whole
-answer appears there, not before. `close` comes always.
+A sink takes NDJSON in whole lines. `finish` is called only when the answer is complete: anything that looks like a
+whole answer appears there, not before. `close` is always called.
 """
 
 import csv

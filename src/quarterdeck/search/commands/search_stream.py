@@ -1,4 +1,4 @@
-"""One search over HTTP: asked for, its events as they come, and an error when they end before the last."""
+"""One search over HTTP: the request, its events as they come, and an error if they end before the last one."""
 
 import http.client
 import json

@@ -1,6 +1,6 @@
-"""Rows of a result as a table; counts have a bar beside them, since one would rather look than read.
+"""Rows of a result as a table. Counts have a bar beside them, because people see a bar faster than a number.
 
-Columns stand in the order of the first rows' fields.
+Columns are in the order of the first rows' fields.
 """
 
 import re

@@ -1,1 +1,2 @@
-"""The search language: text to a frozen tree with the place of every node, or an error with line, column and caret."""
+"""The search language: from text to a frozen tree that knows the place of every node, or to an error with line, column
+and caret."""

@@ -1,4 +1,4 @@
-"""The parser's place in the text: one token ahead, how deep it is, and the errors told from there."""
+"""The parser's place in the text: one token ahead, the depth, and the errors at this place."""
 
 from typing import NoReturn
 

@@ -1,7 +1,7 @@
-"""From text to tokens, one at a time, so that the first mistake in the text is the one that is told.
+"""From text to tokens, one at a time, so that the first mistake in the text is the one that is reported.
 
-A word is a run of anything but blanks, quotes and the marks of the language, so that `/api/v1` and `12:30` are words.
-What a token means, its place decides: that is the parser's business. Positions are in characters.
+A word is a run of anything except blanks, quotes and the marks of the language, so `/api/v1` and `12:30` are words.
+What a token means depends on its place; the parser knows that. Positions are in characters.
 """
 
 import re

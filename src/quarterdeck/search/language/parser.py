@@ -1,7 +1,7 @@
-"""From text to a tree. `or` binds loosest, then `and`, which need not be written, then `not`.
+"""From text to a tree. `or` binds loosest, then `and`, which may be left out, then `not`.
 
-Time and depth are bounded: every character is looked at a fixed number of times, and nothing here or in the tree is
-deeper than the cursor allows.
+Time and depth are bounded: every character is read a fixed number of times, and nothing here or in the tree is deeper
+than the cursor allows.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""From tree to text, in one way of writing for each tree, which parses to the same tree again."""
+"""From tree to text. Each tree is written in one way, which parses to the same tree again."""
 
 from typing import assert_never
 

@@ -1,4 +1,4 @@
-"""Moments in a search, as `core/time_texts.py` reads them: the same text means the same everywhere."""
+"""Times in a search, as `core/time_texts.py` reads them: the same text means the same everywhere."""
 
 from quarterdeck.core.time_texts import FORMS, MAX_LENGTH_US, MAX_SECONDS, Moment, parse_moment, show_moment
 from quarterdeck.search.language.ast import NOWHERE, Span, TimePoint

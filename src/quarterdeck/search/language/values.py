@@ -1,4 +1,4 @@
-"""What words and quoted texts stand for where a value is expected."""
+"""What words and quoted texts mean where a value is expected."""
 
 import math
 import re
