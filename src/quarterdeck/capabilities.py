@@ -5,9 +5,14 @@ The order is that of the pages for people. A part that needs what another one of
 
 from typing import Final
 
-from quarterdeck.metrics.capability import METRICS
-from quarterdeck.recruiter.capability import RECRUITER
-from quarterdeck.scan.capability import SCAN
-from quarterdeck.search.capability import SEARCH
+from quarterdeck.capability import Capability
+from quarterdeck.core.named import Named
 
-CAPABILITIES: Final = (METRICS, SCAN, RECRUITER, SEARCH)
+_LIST: Final[tuple[Named[Capability], ...]] = (
+    Named("quarterdeck.metrics.capability:METRICS"),
+    Named("quarterdeck.scan.capability:SCAN"),
+    Named("quarterdeck.recruiter.capability:RECRUITER"),
+    Named("quarterdeck.search.capability:SEARCH"),
+)
+
+CAPABILITIES: Final = tuple(named.load() for named in _LIST)

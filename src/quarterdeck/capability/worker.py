@@ -84,6 +84,10 @@ class WorkerPart:
     def watch(self, *, idle: bool, draining: bool) -> None:
         """Called after each step of the worker's machine, from when it is open."""
 
+    def missing(self) -> Sequence[str]:
+        """What keeps it from being ready, each in a few words."""
+        return ()
+
     def scaling(self) -> Mapping[str, float]:
         """Flat numbers for an autoscaler."""
         return {}

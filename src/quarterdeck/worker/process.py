@@ -347,7 +347,9 @@ class Worker:
         elif next(self._driver.machine.sessions(), None) is None:
             missing.append("no session with a coordinator")
             missing += self._doors.dial_trouble.current()
-        return missing + self._storage.objects.trouble() if self._warm else missing
+        if self._warm:
+            missing += self._storage.objects.trouble()
+        return [*missing, *(what for part in self._parts for what in part.missing())]
 
     def _scaling(self) -> Mapping[str, float]:
         machine = self._driver.machine
