@@ -59,6 +59,8 @@ class AskedQuery:
 
     __slots__ = (
         "_asked_at_us",
+        "_described",
+        "_details",
         "_error",
         "_figures",
         "_log",
@@ -85,6 +87,8 @@ class AskedQuery:
         self._error: tuple[str, str] | None = None
         self._figures: Figures | Mapping[str, object] | None = None
         self._watched: Callable[[], Mapping[str, object]] | None = None
+        self._described: Callable[[], Mapping[str, object]] | None = None
+        self._details: Mapping[str, object] | None = None
 
     def begin(self) -> None:
         """Its turn has come."""
@@ -93,6 +97,10 @@ class AskedQuery:
     def watch(self, figures: Callable[[], Mapping[str, object]]) -> None:
         """Where its figures are to be asked for, until it ends; else they are those of the machine."""
         self._watched = figures
+
+    def describe(self, details: Callable[[], Mapping[str, object]]) -> None:
+        """Where more is to be asked for than all queries have in common, until it ends; then it is remembered."""
+        self._described = details
 
     def partial(self, reason: str) -> None:
         """It ends well, and something is missing from its answer."""
@@ -122,6 +130,8 @@ class AskedQuery:
         summary = self._log.summary_of(self.query_id)
         self._figures = summary if self._watched is None else self._watched()
         self._watched = None
+        self._details = None if self._described is None else self._described()
+        self._described = None
         if error is not None and summary is not None and summary.error is not None:
             canceled = ErrorCode.CANCELED.value
             if summary.error.code != canceled or error[0] == canceled:  # else the works ended for this error
@@ -142,6 +152,16 @@ class AskedQuery:
     @property
     def tenant(self) -> str:
         return self._tenant
+
+    @property
+    def text(self) -> str:
+        """The beginning of it, without secrets."""
+        return self._text
+
+    @property
+    def details(self) -> Mapping[str, object] | None:
+        """What was described of it, as of now or of its end; None when nothing was."""
+        return self._details if self._described is None else self._described()
 
     def document(self) -> dict[str, object]:
         """As JSON has it."""
@@ -224,8 +244,17 @@ class QueryLog:
 
     def documents(self, limit: int, tenant: str | None = None) -> list[dict[str, object]]:
         """The first of them; of one tenant, where one is named."""
-        found = (query for query in self if tenant is None or query.tenant == tenant)
-        return [query.document() for query in islice(found, limit)]
+        return [query.document() for query in islice(self._of(tenant), limit)]
 
-    def find(self, query_id: QueryId) -> AskedQuery | None:
-        return self._running.get(query_id) or self._ended.get(query_id)
+    def details(self, kind: QueryKind, tenant: str | None = None) -> list[Mapping[str, object]]:
+        """Of the queries of one kind that were described; of one tenant, where one is named."""
+        found = (query.details for query in self._of(tenant) if query.kind == kind)
+        return [details for details in found if details is not None]
+
+    def find(self, query_id: QueryId, tenant: str | None = None) -> AskedQuery | None:
+        """One of them, if it is the tenant's."""
+        found = self._running.get(query_id) or self._ended.get(query_id)
+        return found if found is not None and tenant in (None, found.tenant) else None
+
+    def _of(self, tenant: str | None) -> Iterator[AskedQuery]:
+        return (query for query in self if tenant in (None, query.tenant))

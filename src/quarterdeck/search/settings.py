@@ -36,8 +36,8 @@ class SearchSettings(Section):
     """Other recruiters to ask for workers if this process has too few. One that is not there costs a search up to five
     seconds at its beginning."""
     searches_at_once: Count = 16
-    """Log searches that run at the same time; one more is refused. Too low refuses people; too high takes memory: each
-    may take `search.memory_bytes` for its rows, and as much for answers of workers."""
+    """Log searches that run at the same time; the others wait in line. Too low lets people wait; too high takes memory:
+    each may take `search.memory_bytes` for its rows, and as much for answers of workers."""
     timeout_s: Seconds = 600.0
     """Seconds that a log search may take, including the time the client takes to read; a search that asks for more gets
     this. Too low fails long searches; too high lets abandoned ones hold workers."""

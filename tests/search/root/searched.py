@@ -7,7 +7,7 @@ order of the files, or at the end; `head n` ends a search early.
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 from quarterdeck.core.errors import QuarterdeckError
 from quarterdeck.core.ids import QueryId
 from quarterdeck.crew.clocks import MonotonicClock, RandomIds
+from quarterdeck.crew.query_log import AskedQuery
 from quarterdeck.engines.stop_signal import StopSignal
 from quarterdeck.recruiter.model import Recruited
 from quarterdeck.search.language.ast import Head
@@ -23,10 +24,11 @@ from quarterdeck.search.language.parser import parse_search
 from quarterdeck.search.model import Chunk, ChunkReport, FileProblem, Order, Piece, SearchSpec
 from quarterdeck.search.ports import ChunkAnswer, RecordBatch, WorkerLostError
 from quarterdeck.search.root.driver import Ports
-from quarterdeck.search.root.planning import SearchRequest
+from quarterdeck.search.root.planning import SearchPlan, SearchRequest
 from quarterdeck.search.root.running import Progress, Rows, RunningSearch, SearchEvent
 from quarterdeck.search.root.service import SearchOptions, SearchService
 from quarterdeck.stores.objects import ObjectStores
+from tests.patience import PATIENCE_S
 
 NOW_US = 1_790_000_000_000_000
 
@@ -216,6 +218,18 @@ class CountedIds(RandomIds):
         return QueryId(f"q{self._count}")
 
 
+class WatchedService(SearchService):
+    """Knows which searches it has begun."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.begun: list[RunningSearch] = []
+
+    async def _begin(self, planned: SearchPlan, asked: AskedQuery) -> RunningSearch:
+        self.begun.append(await super()._begin(planned, asked))
+        return self.begun[-1]
+
+
 @dataclass
 class Root:
     """A service with everybody around it."""
@@ -223,13 +237,13 @@ class Root:
     folder: Path
     workers: PlayedWorkers
     alone: Alone
-    service: SearchService
+    service: "WatchedService"
     gatherings: list[PlayedGathering] = field(default_factory=list[PlayedGathering])
 
     @property
     def held_bytes(self) -> int:
-        """Of answers that the one search that runs has not gathered yet."""
-        return sum(begun.search.driver.machine.held_bytes for begun in self.service.history._running.values())  # pyright: ignore[reportPrivateUsage]
+        """Of answers that the searches of this root have not gathered yet."""
+        return sum(running.driver.machine.held_bytes for running in self.service.begun)
 
     def put(self, name: str, *records: object) -> str:
         """A file of NDJSON; a text is a line as it is."""
@@ -294,7 +308,7 @@ async def root(folder: Path, workers: PlayedWorkers | None = None, **options: An
         gatherings.append(PlayedGathering(spec))
         return gatherings[-1]
 
-    service = SearchService(
+    service = WatchedService(
         ObjectStores(),
         Ports(played, played, alone, MonotonicClock()),
         FirstLine(),
@@ -311,3 +325,29 @@ async def root(folder: Path, workers: PlayedWorkers | None = None, **options: An
 
 def lost(worker: Recruited) -> WorkerLostError:
     return WorkerLostError(f"{worker.addr} hung up")
+
+
+Scenario = Callable[[Root], Awaitable[None]]
+
+
+def play(folder: Path, scenario: Scenario, workers: PlayedWorkers | None = None, **options: Any) -> None:
+    async def run() -> None:
+        async with asyncio.timeout(PATIENCE_S), root(folder, workers, **options) as made:
+            await scenario(made)
+        assert not made.workers.reserved
+        assert all(count == 1 for count in made.workers.releases.values())
+        assert all(gathering.is_closed for gathering in made.gatherings)
+        assert all(count == 1 for gathering in made.gatherings for count in gathering.added.values())
+
+    asyncio.run(run())
+
+
+def first_times(count: int) -> Callable[[object], bool]:
+    """Whether something is asked for one of the first so many times."""
+    asked: Counter[object] = Counter()
+
+    def is_first(about: object) -> bool:
+        asked[about] += 1
+        return asked[about] <= count
+
+    return is_first

@@ -16,7 +16,6 @@ from quarterdeck.search.client import HttpSearchWorkers
 from quarterdeck.search.frames import FrameKind, RowFrames, encode_report
 from quarterdeck.search.model import Chunk, ChunkReport, SearchSpec
 from quarterdeck.search.ports import ChunkAnswer
-from quarterdeck.search.root import splitting
 from tests.http.asked import served
 from tests.patience import PATIENCE_S
 from tests.search.root.searched import PlayedWorkers, Root, root
@@ -84,9 +83,7 @@ LIES = {
 }
 
 
-@pytest.fixture(autouse=True)
-def one_file_a_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(splitting, "CHUNK_FILES_MAX", 1)
+pytestmark = pytest.mark.usefixtures("one_file_a_chunk")
 
 
 @pytest.mark.parametrize("lie", LIES)

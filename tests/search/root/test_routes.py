@@ -16,7 +16,6 @@ from quarterdeck.http.errors import add_error_handlers
 from quarterdeck.http.server import HttpServer
 from quarterdeck.recruiter.model import Recruited
 from quarterdeck.search.model import Chunk
-from quarterdeck.search.root import splitting
 from quarterdeck.search.root.routes import search_router
 from quarterdeck.stores.source_roots import SourceRoots
 from tests.http.asked import Client, connected, served, until
@@ -26,9 +25,7 @@ from tests.search.root.searched import PlayedWorkers, Root, lost, root
 PATHS = ("/v1/search", "/worker/rootsearch")
 
 
-@pytest.fixture(autouse=True)
-def one_file_a_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(splitting, "CHUNK_FILES_MAX", 1)
+pytestmark = pytest.mark.usefixtures("one_file_a_chunk")
 
 
 @dataclass(frozen=True)

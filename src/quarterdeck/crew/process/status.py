@@ -93,8 +93,8 @@ def queries_router(log: QueryLog) -> APIRouter:
     @router.get("/queries/{query_id}", response_class=Response, responses=_answers(_EXAMPLE))
     async def query(query_id: str, tenant: LookingTenant) -> Response:
         """What became of one query. For a search, `/v1/searches/{query_id}` tells more."""
-        found = log.find(QueryId(query_id))
-        if found is None or tenant not in (None, found.tenant):
+        found = log.find(QueryId(query_id), tenant)
+        if found is None:
             raise QuarterdeckError(
                 ErrorCode.NOT_FOUND,
                 f"query {query_id} is not known",

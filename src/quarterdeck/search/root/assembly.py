@@ -83,7 +83,7 @@ class SearchRoot:
             metrics,
             log,
         )
-        metrics.read_figures_from(lambda: SearchFigures(running=self.service.history.running))
+        metrics.read_figures_from(lambda: SearchFigures(running=self.service.admission.running))
 
     async def close(self) -> None:
         await self.service.end()

@@ -5,6 +5,7 @@ later cuts the connection. As server-sent events the answer begins as soon as th
 says how it ended. Who goes away cancels the search, and its workers go back to the pool.
 """
 
+from collections.abc import Mapping
 from contextlib import AsyncExitStack, aclosing
 from enum import StrEnum
 from typing import Annotated, Any, Final
@@ -14,6 +15,7 @@ from pydantic import Field
 from starlette.types import Receive, Scope, Send
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.core.ids import QueryId
 from quarterdeck.core.tenants import DEFAULT_TENANT
 from quarterdeck.http import sse
 from quarterdeck.http.bounded_body import BoundedBody, FieldName, Moment, NamedPath, Path, StopsAtFirst
@@ -43,7 +45,7 @@ _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     403: {"description": "A source is outside of `source_roots`."},
     404: {"description": "A source finds nothing."},
     422: {"description": "Not one of the files could be searched."},
-    429: {"description": "A limit was reached: searches at once, memory or disk."},
+    429: {"description": "A limit was reached: memory or disk; or too many searches wait already."},
     503: {"description": "This process is shutting down."},
     504: {"description": "`timeout_s` was over."},
 }
@@ -116,13 +118,13 @@ def search_router(
             border = await service.insist_within(roots, caller_of(request.scope), wanted, tenant)
         return SearchResponse(service, wanted, form, heartbeat_s, border, tenant)
 
-    async def searches(tenant: LookingTenant) -> list[dict[str, object]]:
-        """Searches that are running, and the last that ended."""
-        return service.history.documents(tenant)
+    async def searches(tenant: LookingTenant) -> list[Mapping[str, object]]:
+        """Searches that are running, and the last that ended. `/v1/queries` has those that wait, too."""
+        return service.told(tenant)
 
-    async def one_search(query_id: str, tenant: LookingTenant) -> dict[str, object]:
+    async def one_search(query_id: str, tenant: LookingTenant) -> Mapping[str, object]:
         """What became of one search."""
-        found = service.history.find(query_id, tenant)
+        found = service.told_of(QueryId(query_id), tenant)
         if found is None:
             raise QuarterdeckError(
                 ErrorCode.NOT_FOUND,

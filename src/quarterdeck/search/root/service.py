@@ -5,7 +5,7 @@ stop.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -13,6 +13,7 @@ from typing import Final, Protocol
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.ids import QueryId
 from quarterdeck.core.tenants import DEFAULT_TENANT
+from quarterdeck.crew.admission import Admission
 from quarterdeck.crew.query_log import AskedQuery, QueryKind, QueryLog, shown
 from quarterdeck.crew.time_limit import time_limit
 from quarterdeck.http.gate import Caller
@@ -21,9 +22,9 @@ from quarterdeck.search.machine.search import SearchConfig
 from quarterdeck.search.metering import SearchMetrics, SearchOutcome
 from quarterdeck.search.model import SearchSpec
 from quarterdeck.search.root.driver import Ports
-from quarterdeck.search.root.history import SearchHistory, figures_of
 from quarterdeck.search.root.planning import Sampling, SearchPlan, SearchRequest, plan, sources_of
 from quarterdeck.search.root.running import Gatherer, RunningSearch, Status
+from quarterdeck.search.root.search_documents import Outcome, figures_of, search_document
 from quarterdeck.stores.objects import ObjectStores
 from quarterdeck.stores.source_roots import Border, SourceRoots
 from quarterdeck.stores.threads import in_thread
@@ -45,7 +46,7 @@ class SearchOptions:
     timeout_s: float = 600.0
     """A search that asks for more gets this."""
     at_once: int = 16
-    """Searches that run at the same time; one more is refused."""
+    """Searches that run at the same time; the others wait in line."""
     ahead: int = 1
     """Chunks that a worker has beyond its slots, while there are many."""
     alone_at_once: int = 1
@@ -94,7 +95,9 @@ class SearchService:
         self._metrics = metrics
         self._is_closed = False
         self._ending: Final[set[asyncio.Task[None]]] = set()
-        self.history: Final = SearchHistory(now_us)
+        self.admission: Final = Admission(
+            options.at_once, ports.clock, what="search", setting="search.searches_at_once"
+        )
         self.open_answers: Final = OpenAnswers()
 
     @property
@@ -126,6 +129,15 @@ class SearchService:
             self._asked(request, tenant).end(refusal)
             raise
 
+    def told(self, tenant: str | None = None) -> list[Mapping[str, object]]:
+        """What people are told of the searches that were begun, those that run first; of one tenant, where named."""
+        return self.log.details(_SEARCH, tenant)
+
+    def told_of(self, query_id: QueryId, tenant: str | None = None) -> Mapping[str, object] | None:
+        """What they are told of one, if it is the tenant's."""
+        query = self.log.find(query_id, tenant)
+        return query.details if query is not None and query.kind == _SEARCH else None
+
     def _asked(self, request: SearchRequest, tenant: str) -> AskedQuery:
         """A search that is to be planned: people see it from now on."""
         return self.log.asked(self._ids.query_id(), _SEARCH, request.query, tenant)
@@ -143,20 +155,19 @@ class SearchService:
     async def _opened(
         self, request: SearchRequest, border: Border | None, asked: AskedQuery
     ) -> AsyncGenerator[RunningSearch]:
-        """Plans it, and gives it to the block, which reads its events. Raises what is wrong with the request, and
-        DEADLINE_EXCEEDED when its time is over, reading included. After the block it has ended, and is stopped if it
-        has not."""
+        """Plans it when its turn comes, and gives it to the block, which reads its events. Raises what is wrong with
+        the request, and DEADLINE_EXCEEDED when its time is over, including waiting and reading. After the block it has
+        ended, and is stopped if it has not."""
         limit_s = min(self._options.timeout_s, request.timeout_s or self._options.timeout_s)
 
         def late() -> QuarterdeckError:
             return SearchTooLateError(limit_s)
 
-        async with time_limit(limit_s, late) as limit:
-            self._insist_open()
-            self._insist_room()
+        self._insist_open()
+        async with self.admission.admitted(limit_s) as waited_s, time_limit(limit_s - waited_s, late) as limit:
+            self._insist_open()  # while it waited, the process may have been told to stop
             asked.begin()
             planned = await plan(request, self._objects, self._sampling, self._now_us(), border)
-            self._insist_room()  # others may have begun while files were looked for
             async with self._running(planned, lambda: late() if limit.expired() else None, asked) as running:
                 yield running
 
@@ -165,30 +176,30 @@ class SearchService:
         self, planned: SearchPlan, lateness: Callable[[], QuarterdeckError | None], asked: AskedQuery
     ) -> AsyncGenerator[RunningSearch]:
         """`lateness` is the reason of a cancel, when it was that."""
-        running = await self._begin(planned, asked)
+        running, outcome, began_us = await self._begin(planned, asked), Outcome(), self._now_us()
         asked.watch(lambda: figures_of(running))
-        status, error = Status.CANCELED, None
+        asked.describe(lambda: search_document(running, asked.text, began_us, outcome))
         try:
             with span("search", query_id=running.query_id):
                 yield running
-            status = running.status if running.is_whole else Status.CANCELED
-            if status is Status.PARTIAL:
+            outcome.status = running.status if running.is_whole else Status.CANCELED
+            if outcome.status is Status.PARTIAL:
                 asked.partial(running.problems.named())
-            elif status is Status.CANCELED:
+            elif outcome.status is Status.CANCELED:
                 asked.end(asyncio.CancelledError())
         except QuarterdeckError as raised:
-            status, error = Status.ERROR, raised
+            outcome.status, outcome.error = Status.ERROR, raised
             raise
         except asyncio.CancelledError:
-            error = lateness()
-            status = Status.CANCELED if error is None else Status.ERROR
+            outcome.error = lateness()
+            outcome.status = Status.CANCELED if outcome.error is None else Status.ERROR
             raise
         except Exception:
-            status = Status.ERROR
+            outcome.status = Status.ERROR
             raise
         finally:
-            self.history.end(running, status, error)
-            self._tell(running, status, error)
+            outcome.status = outcome.status or Status.CANCELED  # of a block that was closed
+            self._tell(running, outcome.status, outcome.error)
             ending = asyncio.create_task(running.end(), name=f"end search {running.query_id}")
             self._ending.add(ending)
             ending.add_done_callback(self._ended)
@@ -218,7 +229,6 @@ class SearchService:
             chunks=len(planned.chunks),
             size_bytes=planned.size_bytes,
         )
-        self.history.begin(running, asked.tenant)
         return running
 
     def _ended(self, ending: asyncio.Task[None]) -> None:
@@ -253,13 +263,4 @@ class SearchService:
                 "the search was not begun",
                 "this process is shutting down",
                 "ask another one, or this one when it is back",
-            )
-
-    def _insist_room(self) -> None:
-        if self.history.running >= self._options.at_once:
-            raise QuarterdeckError(
-                ErrorCode.RESOURCE_EXHAUSTED,
-                "the search was not begun",
-                f"{self.history.running} others run, as many as search.searches_at_once allows",
-                "ask again later, or let more run at once",
             )
