@@ -36,7 +36,7 @@ def test_a_wrong_query_is_shown_with_its_place() -> None:
     result = explain("sum(rate(m[5m])")
     assert result.exit_code == 65
     assert result.stderr.splitlines() == [
-        "quarterdeck: the query was not understood: 1:16: parse error: unclosed left parenthesis; mend it here:",
+        "quarterdeck: the query was not understood: 1:16: parse error: unclosed left parenthesis; correct it here:",
         "  sum(rate(m[5m])",
         "                 ^",
     ]

@@ -115,7 +115,7 @@ def test_without_a_crew_nothing_is_written_to_a_folder_that_none_has_used(
     shutil.rmtree(elsewhere / "quarterdeck-data")
     result = imported("a.om", *more)
     assert (result.exit_code, result.stdout) == (69, "")
-    why = "no crew was to be asked" if "--offline" in more else f"no crew answers at {NOBODY} (connection refused)"
+    why = "no crew was asked" if "--offline" in more else f"no crew answers at {NOBODY} (connection refused)"
     assert (
         f"the lake was not opened: {why}, and {elsewhere}/quarterdeck-data is not the folder of a crew" in result.stderr
     )
@@ -172,7 +172,7 @@ def test_wrong_settings_are_no_coordinator_that_was_not_started(elsewhere: Path,
     first, problem, last = result.stderr.splitlines()
     assert first == "quarterdeck: the lake was not opened, because its settings are wrong:"
     assert "takes s3.allow_http" in problem
-    assert last.startswith("mend them and try again; ")
+    assert last.startswith("correct them and try again; ")
 
 
 def test_a_setting_that_is_wrong_is_told(elsewhere: Path) -> None:

@@ -328,7 +328,7 @@ def test_a_parse_error_is_shown_with_its_place(script: Script) -> None:
     result = query(script, text="sum(\n up foo)")
     assert result.exit_code == 65
     assert result.stderr.splitlines() == [
-        'quarterdeck: the query was not understood: 2:5: parse error: unexpected "foo"; mend it here:',
+        'quarterdeck: the query was not understood: 2:5: parse error: unexpected "foo"; correct it here:',
         "   up foo)",
         "      ^",
     ]

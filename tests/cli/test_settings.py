@@ -90,9 +90,10 @@ def test_unknown_names_in_a_file_are_told_with_their_lines_all_at_once(elsewhere
     result = run("worker", "--config", "crew.yaml")
     assert result.exit_code == 65
     assert (
-        "  - captain is no section (crew.yaml, line 3); there are coordinator, worker and recruiter\n" in result.stderr
+        "  - captain is not a section (crew.yaml, line 3); there are coordinator, worker and recruiter\n"
+        in result.stderr
     )
-    assert "  - worker.slotz is no setting (crew.yaml, line 2); did you mean slots?\n" in result.stderr
+    assert "  - worker.slotz is not a setting (crew.yaml, line 2); did you mean slots?\n" in result.stderr
 
 
 def test_a_nested_setting_reaches_the_process() -> None:
@@ -208,8 +209,8 @@ def test_mistakes_in_the_settings_of_a_crew_are_told_before_anything_is_started(
         "up", "--set", "slotz=1", "--set", "worker.wait_limit_s=2", "--set", "http_port=1", "--set", "join=x:1"
     )
     assert result.exit_code == 65
-    assert "  - slotz is no setting (--set slotz=…); did you mean slots?\n" in result.stderr
-    assert "  - wait_limit_s is no setting (--set worker.wait_limit_s=…)" in result.stderr
+    assert "  - slotz is not a setting (--set slotz=…); did you mean slots?\n" in result.stderr
+    assert "  - wait_limit_s is not a setting (--set worker.wait_limit_s=…)" in result.stderr
     assert "  - http_port is not for --set here: the coordinator's is --http-port" in result.stderr
     assert "  - join is not for --set here" in result.stderr
     assert list(elsewhere.iterdir()) == []

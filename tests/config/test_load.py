@@ -257,9 +257,9 @@ def test_the_value_that_counts_is_the_one_that_is_told(write: Write, monkeypatch
 def test_an_unknown_key_is_told_with_what_was_meant(write: Write) -> None:
     path = write("worker:\n  slot: 5\n  zebra: 1\n  s3: {regoin: x}\n")
     assert sorted(problems_of_worker(path)) == [
-        f"worker.s3.regoin is no setting ({path}, line 4); did you mean region?",
-        f"worker.slot is no setting ({path}, line 2); did you mean slots?",
-        f"worker.zebra is no setting ({path}, line 3)",
+        f"worker.s3.regoin is not a setting ({path}, line 4); did you mean region?",
+        f"worker.slot is not a setting ({path}, line 2); did you mean slots?",
+        f"worker.zebra is not a setting ({path}, line 3)",
     ]
 
 
@@ -268,22 +268,25 @@ def test_an_unknown_variable_is_told_with_what_was_meant(monkeypatch: pytest.Mon
     monkeypatch.setenv("QUARTERDECK_WORKER_SLOTS__MORE", "5")
     monkeypatch.setenv("QUARTERDECK_WORKER_S3__REGOIN", "x")
     assert problems_of_worker() == [
-        "the environment variable QUARTERDECK_WORKER_SLOT is no setting of the worker; did you mean SLOTS?",
-        "the environment variable QUARTERDECK_WORKER_SLOTS__MORE is no setting of the worker; did you mean SLOTS?",
-        "worker.s3.regoin is no setting (the environment variable QUARTERDECK_WORKER_S3__REGOIN); did you mean region?",
+        "the environment variable QUARTERDECK_WORKER_SLOT is not a setting of the worker; did you mean SLOTS?",
+        "the environment variable QUARTERDECK_WORKER_SLOTS__MORE is not a setting of the worker; did you mean SLOTS?",
+        (
+            "worker.s3.regoin is not a setting (the environment variable QUARTERDECK_WORKER_S3__REGOIN)"
+            "; did you mean region?"
+        ),
     ]
 
 
 def test_an_unknown_flag_is_told() -> None:
     assert problems_of_worker(flags={"slotz": 1}) == [
-        "worker.slotz is no setting (the command line); did you mean slots?"
+        "worker.slotz is not a setting (the command line); did you mean slots?"
     ]
 
 
 def test_an_unknown_section_is_told(write: Write) -> None:
     path = write("wroker: {slots: 1}\n")
     assert problems_of_worker(path) == [
-        f"wroker is no section ({path}, line 1); there are coordinator, worker and recruiter"
+        f"wroker is not a section ({path}, line 1); there are coordinator, worker and recruiter"
     ]
 
 
@@ -332,7 +335,7 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
 
 def test_a_file_that_refers_to_itself_does_no_harm(write: Write) -> None:
     problems = problems_of_worker(write("worker: &w\n  s3: *w\n"))
-    assert any("worker.s3.s3 is no setting" in problem for problem in problems)
+    assert any("worker.s3.s3 is not a setting" in problem for problem in problems)
 
 
 def test_anchors_may_be_used(write: Write) -> None:
@@ -462,7 +465,7 @@ def test_mistakes_in_a_section_are_told_with_its_name_beside_those_of_the_proces
     assert problems_of_worker(path) == [
         f"worker.slots is 'none' ({path}, line 2); allowed is a whole number from 1",
         f"worker.metrics.leaf_threads is 0 ({path}, line 4); allowed is a whole number from 1",
-        f"worker.metrics.leaf_thread is no setting ({path}, line 5); did you mean leaf_threads?",
+        f"worker.metrics.leaf_thread is not a setting ({path}, line 5); did you mean leaf_threads?",
     ]
 
 
@@ -485,7 +488,7 @@ def test_a_contradiction_across_sections_is_told_with_both_names_and_where_each_
 
 def test_a_process_without_a_capability_has_no_section_of_it(write: Write) -> None:
     alone = configuration(())
-    with pytest.raises(InvalidSettingsError, match=r"coordinator\.metrics is no setting"):
+    with pytest.raises(InvalidSettingsError, match=r"coordinator\.metrics is not a setting"):
         alone.load_coordinator(write("coordinator: {metrics: {queries_at_once: 5}}"), {})
     with pytest.raises(LookupError, match="without the section metrics"):
         alone.load_coordinator(None, {}).section(MetricsSettings)

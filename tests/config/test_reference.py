@@ -64,7 +64,7 @@ def test_every_variable_on_the_page_is_one_that_is_read(
         monkeypatch.setenv(variable, "{}")  # which few settings take
     with pytest.raises(InvalidSettingsError) as refused:
         KNOWN.load(process, None, {})
-    assert not [problem for problem in refused.value.problems if "is no setting" in problem.text]
+    assert not [problem for problem in refused.value.problems if "is not a setting" in problem.text]
 
 
 @pytest.mark.parametrize("line", [line for line in render().splitlines() if line.startswith("| `")])

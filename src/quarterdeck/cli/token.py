@@ -24,7 +24,7 @@ def _by_address(url: str) -> str:
                 ErrorCode.NOT_FOUND,
                 f"the token for {url} is not found by the address",
                 trouble,
-                f"name the crew's folder with --data-dir. To mend it, remove that one, or name another in "
+                f"name the crew's folder with --data-dir. To fix it, remove that one, or name another in "
                 f"{RUN_DIR_VARIABLE} for all processes and commands",
             )
         raise QuarterdeckError(

@@ -104,7 +104,7 @@ class _Explainer:
             former = former_names(self._settings)
             if names[0] in former and len(names) == 1:
                 return Problem(name, f"is called {self._called(former[names[0]])} now ({origin})")
-            return Problem(name, f"is no setting ({origin}){hint(names[-1], siblings)}")
+            return Problem(name, f"is not a setting ({origin}){hint(names[-1], siblings)}")
         field = siblings[names[-1]]
         value = "not shown here" if is_secret(field) else shown(detail["input"])
         return Problem(name, f"is {value} ({origin}); allowed is {allowed(field)}")

@@ -37,7 +37,7 @@ class InvalidSettingsError(QuarterdeckError):
             ErrorCode.INVALID_ARGUMENT,
             f"{undone or f'the {process} was not started'}, because its settings are wrong",
             ", ".join(told),
-            f"mend them and {'try' if undone else 'start'} again; docs/configuration.md tells what each setting means",
+            f"correct them and {'try' if undone else 'start'} again; docs/configuration.md explains each setting",
         )
         self.problems: Final = tuple(problems)
         self.args = (process, self.problems, undone)  # from which copy and pickle make it anew

@@ -80,7 +80,7 @@ class Environment:
                 f"the environment variable {prefix}{name}",
                 f"is called {prefix}{former[name]} now"
                 if name in former
-                else f"is no setting of the {settings.process}{hint(name, known)}",
+                else f"is not a setting of the {settings.process}{hint(name, known)}",
             )
             for name in sorted(ours.keys() - linked)
             if name not in known and not name.startswith(with_more_below)
@@ -106,7 +106,7 @@ class FileSection:
         file = read_yaml_file(path)
         there_are = f"{', '.join(processes[:-1])} and {processes[-1]}"
         problems = [
-            Problem(str(name), f"is no section ({file.place((str(name),))}); there are {there_are}")
+            Problem(str(name), f"is not a section ({file.place((str(name),))}); there are {there_are}")
             for name in file.sections
             if name not in processes
         ]

@@ -121,7 +121,7 @@ async def _answer_invalid(request: Request, error: Exception) -> Response:
     problems = validation_problems(error.errors())
     empty_frames(error)  # FastAPI has the error in a frame that the error leads to, and there the body that was wrong
     what = f"the request for {request.url.path} cannot be understood"
-    return error_response(QuarterdeckError(ErrorCode.INVALID_ARGUMENT, what, problems, "mend it and ask again"))
+    return error_response(QuarterdeckError(ErrorCode.INVALID_ARGUMENT, what, problems, "correct it and ask again"))
 
 
 async def _answer_framework(request: Request, error: Exception) -> Response:

@@ -196,7 +196,7 @@ def _why_not(kinds: Mapping[str, type[ProcessSettings]], name: str, origin: str)
     if former:
         return f"is called {' and '.join(map('.'.join, former))} now {origin}"
     known = [setting for model in kinds.values() for setting in setting_names(model)]
-    return f"is no setting {origin}{hint(name, known)}"
+    return f"is not a setting {origin}{hint(name, known)}"
 
 
 def _readable_log(settings: ProcessSettings) -> list[str]:

@@ -311,4 +311,4 @@ def _one_of(value: ValueT | None, other: ValueT | None, name: str, other_name: s
 
 
 def _refusal(what: str, why: str) -> QuarterdeckError:
-    return QuarterdeckError(ErrorCode.INVALID_ARGUMENT, what, why, "mend the request and ask again")
+    return QuarterdeckError(ErrorCode.INVALID_ARGUMENT, what, why, "correct the request and ask again")

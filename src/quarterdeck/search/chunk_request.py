@@ -147,4 +147,4 @@ def _url(path: str, data_path: str) -> str:
 
 def _refused(why: str) -> QuarterdeckError:
     what = "the request for /worker/chunksearch cannot be understood"
-    return QuarterdeckError(ErrorCode.INVALID_ARGUMENT, what, why, "mend it and ask again")
+    return QuarterdeckError(ErrorCode.INVALID_ARGUMENT, what, why, "correct it and ask again")

@@ -190,7 +190,7 @@ def _not_there(url: str, _error: OSError) -> QuarterdeckError:
 
 
 def _loop(url: str, error: OSError) -> QuarterdeckError:
-    return _unusable(url, f"its symbolic links lead in a circle: {_said(error)}", "mend the links, or name the file")
+    return _unusable(url, f"its symbolic links lead in a circle: {_said(error)}", "correct the links, or name the file")
 
 
 def _too_long(url: str, error: OSError) -> QuarterdeckError:

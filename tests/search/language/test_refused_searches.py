@@ -13,7 +13,7 @@ from quarterdeck.search.language.parser import parse_search
 _STAGES = "write one of cut, fields, head, sort, tail, uniq, count(), sum(), avg(), min(), max()"
 _VALUE = "write one there, in quotes if it has blanks or marks in it"
 _BLANK = "put a blank between them, or all of it into one pair of quotes"
-_RE2 = "mend it; expressions are those of RE2 (https://github.com/google/re2/wiki/Syntax)"
+_RE2 = "correct it; expressions are those of RE2 (https://github.com/google/re2/wiki/Syntax)"
 _RANGE = "write a range as in [now-1h, now] or [2026-01-31, ]"
 _TIME = "write it as in 2026-01-31, 2026-01-31T12:00:00Z, 1769860800 (seconds since 1970), now or now-1h30m"
 _COUNT = "write a whole number from 0 to 1000000000"

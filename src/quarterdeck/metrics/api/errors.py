@@ -18,7 +18,7 @@ from quarterdeck.metrics.promql.syntax.quoting import quote
 class BadRequest(QuarterdeckError):
     """A parameter is missing or makes no sense; `reason` is what Prometheus says then."""
 
-    def __init__(self, reason: str, next_step: str = "mend the request") -> None:
+    def __init__(self, reason: str, next_step: str = "correct the request") -> None:
         super().__init__(ErrorCode.INVALID_ARGUMENT, "the request was not understood", reason, next_step)
         self.args = (reason, next_step)
         self.reason: Final = reason

@@ -94,7 +94,7 @@ def find_target(order: TargetOrder) -> LakeTarget:
     )
     if order.offline or order.data_dir is not None:
         if order.data_dir is None:
-            _insist_on_place(settings, "no crew was to be asked")
+            _insist_on_place(settings, "no crew was asked")
         return own
     client = Client(order.access)
     try:

@@ -43,7 +43,7 @@ def query_refusal(client: Client, response: HTTPResponse, body: bytes, query: st
     place = _PLACE.search(text)
     if place is not None:
         marked = mark_place(query, int(place[1]), int(place[2]))
-        text, next_step = text[place.start() :], f"mend it here:\n{marked}" if marked else next_step
+        text, next_step = text[place.start() :], f"correct it here:\n{marked}" if marked else next_step
         return QuarterdeckError(code, "the query was not understood", text, next_step)
     return QuarterdeckError(code, f"the query was not answered ({kind})", text, next_step)
 

@@ -128,7 +128,7 @@ class _Starts:
             raise bad_file(
                 self._name,
                 f"{show(self._lines[line])} is {seconds[at]}, which is not a time in seconds since 1970",
-                "mend the line, or import the file without --created-timestamps",
+                "correct the line, or import the file without --created-timestamps",
             )
         return np.rint(seconds * 1000).astype(np.int64)
 

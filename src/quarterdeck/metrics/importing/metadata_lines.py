@@ -45,7 +45,7 @@ class MetadataBook:
         if not self._dialect.has_comments:
             raise Malformed(
                 "OpenMetrics has no other lines with # than TYPE, HELP, UNIT and EOF, written with single spaces",
-                "mend or remove the line; comments are for Prometheus' text format, in files that end in .prom",
+                "correct or remove the line; comments are for Prometheus' text format, in files that end in .prom",
             )
         if _SPACED_KEYWORD.match(line):
             raise Malformed("it names no metric", "write the metric's name after the keyword, or remove the line")

@@ -104,7 +104,7 @@ def _explain(text: str, position: int) -> NoReturn:
         raise Malformed("its labels have no end", "close them with }")
     else:
         found = text[position : position + 1]
-        raise Malformed(f"a label's name cannot begin with `{found}`", "put the name in double quotes, or mend it")
+        raise Malformed(f"a label's name cannot begin with `{found}`", "put the name in double quotes, or correct it")
     position = _skip_blanks(text, position)
     if text.startswith("=", position):
         position = _skip_blanks(text, position + 1)

@@ -20,7 +20,7 @@ class ParseError(QuarterdeckError):
             ErrorCode.INVALID_ARGUMENT,
             "the query was not understood",
             f"{place}: parse error: {reason}",
-            f"mend it here:\n  {picture}",
+            f"correct it here:\n  {picture}",
         )
         self.args = (reason, text, span)
         self.reason = f"{place}: parse error: {reason}"

@@ -89,5 +89,5 @@ def regex(cursor: Cursor, token: Token) -> Regex:
 def _refuse(cursor: Cursor, token: Token, complaint: str, about: str) -> None:
     start = token.text.find(about) if about else -1
     span = Span(token.span.start + start, token.span.start + start + len(about)) if start >= 0 else token.span
-    step = "mend it; expressions are those of RE2 (https://github.com/google/re2/wiki/Syntax)"
+    step = "correct it; expressions are those of RE2 (https://github.com/google/re2/wiki/Syntax)"
     cursor.fail(f"the regular expression is not valid: {complaint}", span, step)

@@ -59,5 +59,5 @@ class Problems:
     def error(self) -> QuarterdeckError:
         """For a search of which nothing is left."""
         return QuarterdeckError(
-            ErrorCode.WORK_FAILED, "nothing could be searched", self.named(), "mend the files, or name others"
+            ErrorCode.WORK_FAILED, "nothing could be searched", self.named(), "repair the files, or name others"
         )
