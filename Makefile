@@ -27,12 +27,13 @@ demo: $(READY) ## show the crew surviving what usually breaks a query
 test: $(READY) peers kernels ## run the fast tests
 	@$(BIN)/pytest -q -n 2 --dist loadgroup
 
-check: $(READY) ## run what continuous integration runs: format, lint, types, imports, async rules, names of capabilities, tests, coverage
+check: $(READY) ## run what continuous integration runs: format, lint, types, imports, async rules, class names, names of capabilities, tests, coverage
 	@echo "== format" && $(BIN)/ruff format --check --quiet .
 	@echo "== lint" && $(BIN)/ruff check --quiet .
 	@echo "== types" && $(BIN)/basedpyright
 	@echo "== imports" && $(BIN)/lint-imports --no-logo
 	@echo "== async rules" && $(BIN)/python -m checks.async_rules src/quarterdeck
+	@echo "== class names" && $(BIN)/python -m checks.class_names src/quarterdeck
 	@echo "== names of capabilities" && $(BIN)/python -m checks.capability_names src/quarterdeck
 	@echo "== tests" && $(MAKE) test
 	@echo "== coverage of core" && $(MAKE) coverage

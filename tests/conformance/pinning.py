@@ -11,7 +11,7 @@ from functools import cache
 from typing import Final
 
 from quarterdeck.metrics.promql.syntax.ast import (
-    Aggregate,
+    Aggregation,
     Binary,
     Call,
     Expr,
@@ -84,7 +84,7 @@ def _calls(expr: Expr) -> Iterator[Call]:
         case Binary():
             yield from _calls(expr.lhs)
             yield from _calls(expr.rhs)
-        case Aggregate():
+        case Aggregation():
             if expr.parameter is not None:
                 yield from _calls(expr.parameter)
             yield from _calls(expr.expr)
@@ -108,7 +108,7 @@ def _pin(expr: Expr, time_ms: int) -> Expr:
             return replace(expr, expr=_pin(expr.expr, time_ms))
         case Binary():
             return replace(expr, lhs=_pin(expr.lhs, time_ms), rhs=_pin(expr.rhs, time_ms))
-        case Aggregate():
+        case Aggregation():
             parameter = None if expr.parameter is None else _pin(expr.parameter, time_ms)
             return replace(expr, parameter=parameter, expr=_pin(expr.expr, time_ms))
         case Call():

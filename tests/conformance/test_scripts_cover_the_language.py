@@ -10,8 +10,8 @@ import pytest
 
 from quarterdeck.metrics.promql.errors import ParseError
 from quarterdeck.metrics.promql.syntax.ast import (
-    Aggregate,
     AggregateOp,
+    Aggregation,
     At,
     AtAnchor,
     Binary,
@@ -56,7 +56,7 @@ def parts(expr: Expr) -> Iterator[Expr]:
         case Binary():
             yield from parts(expr.lhs)
             yield from parts(expr.rhs)
-        case Aggregate():
+        case Aggregation():
             if expr.parameter is not None:
                 yield from parts(expr.parameter)
             yield from parts(expr.expr)
@@ -80,7 +80,7 @@ def features(part: Expr) -> Iterator[Feature]:
             yield "sign", "-" if part.negative else "+"
         case Binary():
             yield from _binary(part)
-        case Aggregate():
+        case Aggregation():
             how = "without" if part.without else "by" if part.grouping else "all"
             yield "aggregation", part.op, how
         case Call():

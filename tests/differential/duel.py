@@ -83,7 +83,7 @@ def _has_order(tree: ast.Expr | None) -> bool:
     match without_parens(tree):
         case ast.Call(function="sort" | "sort_desc"):
             return True
-        case ast.Aggregate(op=op, grouping=(), without=False) if op in _PICKS:
+        case ast.Aggregation(op=op, grouping=(), without=False) if op in _PICKS:
             return True
         case _:
             return False

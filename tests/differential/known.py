@@ -66,7 +66,7 @@ def excuse(finding: Finding, candidate: Candidate) -> Known | None:
 def is_tie(finding: Finding, candidate: Candidate | None = None) -> bool:
     """At every time the same values were picked, if from other series."""
     top = without_parens(finding.tree)
-    if not isinstance(top, ast.Aggregate) or top.op not in {ast.AggregateOp.TOPK, ast.AggregateOp.BOTTOMK}:
+    if not isinstance(top, ast.Aggregation) or top.op not in {ast.AggregateOp.TOPK, ast.AggregateOp.BOTTOMK}:
         return False
     if not isinstance(finding.our, Table) or not isinstance(finding.their, Table):
         return False
@@ -135,7 +135,7 @@ def _shaken(expr: ast.Expr, frequency: str) -> ast.Expr:
 def _is_cancelled(finding: Finding, candidate: Candidate) -> bool:
     """The whole is a sum or an average, and the difference is nothing beside the sum of its terms' absolute values."""
     top = without_parens(finding.tree)
-    if not isinstance(top, ast.Aggregate) or top.op not in {ast.AggregateOp.SUM, ast.AggregateOp.AVG}:
+    if not isinstance(top, ast.Aggregation) or top.op not in {ast.AggregateOp.SUM, ast.AggregateOp.AVG}:
         return False
     absolute = replace(top, expr=ast.Call("abs", (top.expr,)))
     scale = candidate.engine_answer(replace(finding.case, text=show(absolute)))
@@ -157,7 +157,7 @@ def _is_residue(our: Table, their: Table, labels: Labels, time_ms: int) -> bool:
 
 def _averages(tree: ast.Expr | None) -> bool:
     return tree is not None and any(
-        (isinstance(part, ast.Aggregate) and part.op is ast.AggregateOp.AVG)
+        (isinstance(part, ast.Aggregation) and part.op is ast.AggregateOp.AVG)
         or (isinstance(part, ast.Call) and part.function == "avg_over_time")
         for part in (tree, *parts(tree))
     )

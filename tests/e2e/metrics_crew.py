@@ -14,7 +14,7 @@ from typing import Final, Self
 import numpy as np
 
 from quarterdeck.metrics.importing.batches import SampleBatch
-from quarterdeck.metrics.importing.importer import Imported, Lake, Source, import_file
+from quarterdeck.metrics.importing.importer import Imported, ImportSource, Lake, import_file
 from quarterdeck.metrics.model import MetricMetadata
 from quarterdeck.metrics.promql.blocks import I64, Objects
 from quarterdeck.metrics.promql.memory import Series
@@ -132,11 +132,11 @@ def _starts(series: Series) -> I64:
     return np.zeros(len(series.timestamps), np.int64) if series.starts is None else series.starts
 
 
-def _source(folder: Path, series: Sequence[Series], name: str) -> Source:
+def _source(folder: Path, series: Sequence[Series], name: str) -> ImportSource:
     """Known by its name alone: there is no file."""
     empty = folder / "nothing"
     empty.touch()
-    return Source(empty, name, lambda: _Reader(series))
+    return ImportSource(empty, name, lambda: _Reader(series))
 
 
 def _cut(series: Iterable[Series], start_ms: int, end_ms: int) -> list[Series]:

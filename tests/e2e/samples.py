@@ -12,7 +12,7 @@ import numpy as np
 
 from quarterdeck.metrics.api.rendering import render_result
 from quarterdeck.metrics.importing.batches import SampleBatch
-from quarterdeck.metrics.importing.importer import Imported, Lake, Source, import_file
+from quarterdeck.metrics.importing.importer import Imported, ImportSource, Lake, import_file
 from quarterdeck.metrics.model import MetricMetadata
 from quarterdeck.metrics.promql.blocks import F64, I64
 from quarterdeck.metrics.promql.engine import Engine
@@ -128,7 +128,7 @@ class Store:
         """Imports them. The same again changes nothing."""
         note = folder / f"{samples.metric}.txt"
         note.write_text(f"{samples} {tenant}")
-        source = Source(note, "made for a test", lambda: _Reader(samples))
+        source = ImportSource(note, "made for a test", lambda: _Reader(samples))
         with closing(open_database(self.database_url, (METRICS_SCHEMA,))) as database:
             database.upgrade()
             return import_file(Lake(database, self.objects, self.lake_url), source, tenant, shard_count=shards)

@@ -11,7 +11,7 @@ import numpy as np
 from quarterdeck.metrics.model import Segment
 from quarterdeck.metrics.promql.blocks import I64
 from quarterdeck.metrics.promql.syntax.ast import Matcher
-from quarterdeck.metrics.segments.label_index import Estimate, LabelIndex, Span
+from quarterdeck.metrics.segments.label_index import Estimate, LabelIndex, MetricSpan
 
 _READ_SHARE: Final = 32
 """Reading a row takes about such a part of what computing with it takes; nothing, once it is in memory."""
@@ -101,7 +101,7 @@ class _Gathered:
         """By the number of shards and the shard: the same series is always in the same one."""
         self._told = 0
 
-    def add(self, segment: Segment, rows: int, span: Span | None) -> None:
+    def add(self, segment: Segment, rows: int, span: MetricSpan | None) -> None:
         self._samples += rows
         self._first_ms = min(self._first_ms, segment.min_ts_ms if span is None else span.first_ms)
         self._last_ms = max(self._last_ms, segment.max_ts_ms if span is None else span.last_ms)

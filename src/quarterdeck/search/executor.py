@@ -26,7 +26,7 @@ _LOOK_S: Final = 0.2
 """How often somebody who wants to know is told how far a search is."""
 
 
-class Rows(Protocol):
+class RowsOfChunk(Protocol):
     """`engine.chunk_search.ChunkRows`."""
 
     def __iter__(self) -> Iterator[RecordBatch]: ...
@@ -45,7 +45,7 @@ class Searcher(Protocol):
 
     def search(
         self, spec: SearchSpec, pieces: Sequence[OpenPiece], stop: StopSignal, *, ask_about: Collection[str] = ()
-    ) -> AbstractContextManager[Rows]: ...
+    ) -> AbstractContextManager[RowsOfChunk]: ...
 
 
 class ChunkExecutor:
@@ -108,7 +108,7 @@ class ChunkRun:
         self._pieces = pieces
         self._ask_about = ask_about
         self._token = CancelToken()
-        self._rows: Rows | None = None
+        self._rows: RowsOfChunk | None = None
         self._report: ChunkReport | None = None
 
     @property

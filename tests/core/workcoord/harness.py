@@ -47,8 +47,7 @@ from quarterdeck.core.workcoord.model import (
 from quarterdeck.core.workcoord.worker import WorkerConfig, WorkerMachine
 from quarterdeck.core.workcoord.worker import effects as we
 from quarterdeck.core.workcoord.worker import events as wv
-from quarterdeck.core.workcoord.worker.records import Attempt as WorkerAttempt
-from quarterdeck.core.workcoord.worker.records import Session as WorkerSession
+from quarterdeck.core.workcoord.worker.records import WorkerAttempt, WorkerSession
 
 EffectT = TypeVar("EffectT")
 MessageT = TypeVar("MessageT")

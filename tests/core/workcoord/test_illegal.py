@@ -39,7 +39,7 @@ from quarterdeck.core.workcoord.messages import (
 )
 from quarterdeck.core.workcoord.model import AttemptId, WorkerStatus, WorkSpec
 from quarterdeck.core.workcoord.worker import effects as we
-from quarterdeck.core.workcoord.worker.records import Attempt
+from quarterdeck.core.workcoord.worker.records import WorkerAttempt
 from quarterdeck.core.workcoord.worker.tables import AttemptState
 from tests.core.workcoord.harness import (
     ACCEPTING,
@@ -361,8 +361,8 @@ class Cabin:
     mate: Mate
     mary: SessionId
     anne: SessionId
-    attempt: Attempt
-    bystander: Attempt
+    attempt: WorkerAttempt
+    bystander: WorkerAttempt
 
     def assert_only_mary_was_sent_away(self, effects: list[we.Effect]) -> None:
         assert self.mate.machine.counters["protocol_errors"] == 1

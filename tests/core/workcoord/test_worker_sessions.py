@@ -30,7 +30,7 @@ from quarterdeck.core.workcoord.model import AttemptId, LivenessPolicy
 from quarterdeck.core.workcoord.worker import effects as we
 from quarterdeck.core.workcoord.worker import events as wv
 from quarterdeck.core.workcoord.worker.credit import divide
-from quarterdeck.core.workcoord.worker.records import Session
+from quarterdeck.core.workcoord.worker.records import WorkerSession
 from quarterdeck.core.workcoord.worker.tables import AttemptState
 from tests.core.workcoord.harness import ACCEPTING, ARTIFACT, DRAINING, LEAF, PAUSED, Mate, key, leaf, of
 
@@ -451,9 +451,9 @@ def test_nobody_is_told_of_a_credit_that_stays() -> None:
     assert of(CreditChanged, mate.told(mate.log)) == [CreditChanged(4)]
 
 
-def _session(number: int) -> Session:
+def _session(number: int) -> WorkerSession:
     watch = PeerWatch.begin(LivenessPolicy(), 0)
-    return Session(SessionId(f"s{number}"), CoordinatorId("c"), watch)
+    return WorkerSession(SessionId(f"s{number}"), CoordinatorId("c"), watch)
 
 
 @given(
@@ -461,20 +461,20 @@ def _session(number: int) -> Session:
     moves=st.lists(st.tuples(st.sampled_from(["join", "leave", "confirm", "use", "end"]), st.integers(0, 4))),
 )
 def test_what_coordinators_may_believe_in_is_never_more_than_the_room(room: int, moves: list[tuple[str, int]]) -> None:
-    sessions: list[Session] = []
+    sessions: list[WorkerSession] = []
     most = room  # every session has at least one, so many sessions make the room larger, until they have confirmed less
     for number, (move, place) in enumerate(moves):
         session = sessions[place % len(sessions)] if sessions else None
         match move, session:
             case "join", _:
                 sessions.append(_session(number))
-            case "leave", Session():
+            case "leave", WorkerSession():
                 sessions.remove(session)
-            case "confirm", Session() if len(session.grants) > 1:
+            case "confirm", WorkerSession() if len(session.grants) > 1:
                 session.grants.popleft()
-            case "use", Session() if session.outstanding < max(session.grants):
+            case "use", WorkerSession() if session.outstanding < max(session.grants):
                 session.load.add(LEAF)
-            case "end", Session() if session.outstanding:
+            case "end", WorkerSession() if session.outstanding:
                 session.load.remove(LEAF)
             case _:
                 continue

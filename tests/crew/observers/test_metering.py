@@ -37,9 +37,9 @@ from quarterdeck.core.workcoord.messages import (
 from quarterdeck.core.workcoord.model import AttemptId
 from quarterdeck.core.workcoord.worker import WorkerMachine
 from quarterdeck.core.workcoord.worker import events as wv
-from quarterdeck.core.workcoord.worker.records import Attempt
+from quarterdeck.core.workcoord.worker.records import WorkerAttempt
 from quarterdeck.crew.observers import metering
-from quarterdeck.crew.observers.metering import CoordinatorMeter, Peers, WorkerMeter
+from quarterdeck.crew.observers.metering import Absences, CoordinatorMeter, WorkerMeter
 from quarterdeck.simulation.hosts import OFTEN, SELDOM
 from quarterdeck.telemetry.metrics import (
     CoordinatorMetrics,
@@ -499,7 +499,7 @@ def test_works_and_workers_are_counted_by_their_states() -> None:
 
 def test_of_the_peers_that_are_away_those_that_left_first_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metering, "_PEERS_KEPT", 2)
-    peers = Peers()
+    peers = Absences()
     for number, name in enumerate(("a", "b", "a", "c")):
         assert peers.came(name, number) == (2 if number == 2 else None)
         peers.left(name, number)
@@ -558,7 +558,7 @@ def test_a_work_whose_session_is_lost_is_stopped_and_measured_as_canceled() -> N
     ship.end_all()
 
 
-def waiting(ship: Ship) -> tuple[SessionId, Attempt]:
+def waiting(ship: Ship) -> tuple[SessionId, WorkerAttempt]:
     """One work runs, another waits for its slot."""
     session = ship.opens()
     ship.assigned(leaf("runs"), session)
@@ -608,7 +608,7 @@ def test_the_loss_of_a_session_forgets_nothing_that_waits_for_another() -> None:
 # Workers: artifacts
 
 
-def ready(ship: Ship) -> tuple[SessionId, Attempt]:
+def ready(ship: Ship) -> tuple[SessionId, WorkerAttempt]:
     session = ship.opens()
     work = ship.assigned(leaf(), session)
     ship.succeeds(work)

@@ -46,7 +46,7 @@ def vector(expr: ast.Expr) -> Vector:
             return _select(expr)
         case ast.Binary():
             return _binary(expr)
-        case ast.Aggregate():
+        case ast.Aggregation():
             return _aggregate(expr)
         case ast.Call(function=function, args=args):
             return _call(function, list(args))
@@ -104,7 +104,7 @@ def _binary(expr: ast.Binary) -> Vector:
     return Binary(expr.op.value, *sides, Matching(matching.on, matching.labels, many), expr.return_bool)
 
 
-def _aggregate(expr: ast.Aggregate) -> Aggregated:
+def _aggregate(expr: ast.Aggregation) -> Aggregated:
     op, parameter = expr.op.value, None
     if isinstance(expr.parameter, ast.StringLiteral):
         parameter = expr.parameter.value

@@ -11,7 +11,7 @@ import numpy as np
 
 from quarterdeck.metrics.catalog import Catalog
 from quarterdeck.metrics.importing.batches import SampleBatch
-from quarterdeck.metrics.importing.importer import Lake, Source
+from quarterdeck.metrics.importing.importer import ImportSource, Lake
 from quarterdeck.metrics.model import MetricMetadata
 from quarterdeck.metrics.promql.labels import Labels
 from quarterdeck.metrics.segments.file import SegmentFile
@@ -62,11 +62,11 @@ class Played:
             raise self.breaks
 
 
-def played(folder: Path, *parts: SampleBatch, breaks: Exception | None = None, content: str = "x") -> Source:
+def played(folder: Path, *parts: SampleBatch, breaks: Exception | None = None, content: str = "x") -> ImportSource:
     """A source whose file has this content, and whose reader says something else."""
     path = folder / "played.om"
     path.write_text(content)
-    return Source(path, "played", lambda: Played(parts, breaks))
+    return ImportSource(path, "played", lambda: Played(parts, breaks))
 
 
 @contextmanager

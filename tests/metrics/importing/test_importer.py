@@ -14,7 +14,7 @@ from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.metrics.catalog import list_imports, remove_import
 from quarterdeck.metrics.importing import assembly
 from quarterdeck.metrics.importing.errors import SourceError
-from quarterdeck.metrics.importing.importer import Imported, Lake, Progress, Source, import_file
+from quarterdeck.metrics.importing.importer import Imported, ImportSource, Lake, Progress, import_file
 from quarterdeck.metrics.importing.parquet import ParquetReader
 from quarterdeck.metrics.importing.prometheus_text import PrometheusTextReader
 from quarterdeck.metrics.promql.labels import METRIC_NAME, Labels
@@ -243,7 +243,7 @@ def test_a_file_that_is_not_there_is_told(tmp_path: Path, kind: str, code: Error
         raise AssertionError("it is not opened")
 
     with lake_in(tmp_path) as lake, pytest.raises(SourceError) as caught:
-        import_file(lake, Source(tmp_path / kind, "", never), "default")
+        import_file(lake, ImportSource(tmp_path / kind, "", never), "default")
     assert caught.value.code is code
     assert kind in caught.value.message
 
@@ -263,7 +263,7 @@ def test_a_fifo_is_refused_and_not_waited_for(tmp_path: Path, name: str) -> None
     os.mkfifo(path)
     with lake_in(tmp_path) as lake:
         with pytest.raises(SourceError, match="it is a FIFO"):
-            import_file(lake, Source(path, "x", lambda: PrometheusTextReader(path)), "default")
+            import_file(lake, ImportSource(path, "x", lambda: PrometheusTextReader(path)), "default")
         assert imports_in(lake) == 0
     for read in (PrometheusTextReader, ParquetReader):
         with pytest.raises(SourceError, match="it is a FIFO"):

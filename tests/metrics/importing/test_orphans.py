@@ -197,7 +197,7 @@ with closing(open_database(folder / "lake" / "catalog.db", (METRICS_SCHEMA,))) a
     database.upgrade()
     lake = importer.Lake(database, ObjectStores(), str(folder / "lake" / "segments"))
     path = folder / "m.prom"
-    importer.import_file(lake, importer.Source(path, "prometheus", lambda: PrometheusTextReader(path)), "default")
+    importer.import_file(lake, importer.ImportSource(path, "prometheus", lambda: PrometheusTextReader(path)), "default")
 """
 
 

@@ -38,7 +38,7 @@ class LakeFolder:
         with closing(open_database(str(self.folder / "catalog.db"), (METRICS_SCHEMA,))) as database:
             database.upgrade()
             lake = importer.Lake(database, ObjectStores(), str(self.segments))
-            read = importer.Source(source, "openmetrics", lambda: OpenMetricsReader(source))
+            read = importer.ImportSource(source, "openmetrics", lambda: OpenMetricsReader(source))
             importer.import_file(lake, read, tenant, shard_count=2)
         return sorted(set(self.segments.rglob("*.parquet")) - before)
 

@@ -9,7 +9,7 @@ from quarterdeck.metrics.promql.labels import METRIC_NAME, Labels
 from quarterdeck.metrics.promql.series_index import SeriesIndex
 from quarterdeck.metrics.promql.syntax.ast import Matcher, MatchOp
 from quarterdeck.metrics.segments import label_index
-from quarterdeck.metrics.segments.label_index import LabelIndex, Span
+from quarterdeck.metrics.segments.label_index import LabelIndex, MetricSpan
 from tests.metrics.segments.stored import Chance
 
 
@@ -100,7 +100,7 @@ def test_an_index_of_another_version_is_refused_and_not_guessed_at() -> None:
 def test_it_knows_of_each_metric_how_many_series_it_has_and_when_its_samples_begin_and_end() -> None:
     times = [(10 * number, 100 - number) for number in range(5)]
     index = LabelIndex.decoded(LabelIndex.of(series(5), [1] * 5, times).encoded())
-    assert index.spans == {"m0": Span(3, 0, 100), "m1": Span(2, 10, 99)}
+    assert index.spans == {"m0": MetricSpan(3, 0, 100), "m1": MetricSpan(2, 10, 99)}
 
 
 def test_an_index_of_an_earlier_release_is_read_and_knows_no_spans() -> None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from quarterdeck.core.ids import SessionId
 from quarterdeck.core.workcoord.model import LivenessPolicy
 
 
@@ -56,3 +57,10 @@ class PeerWatch:
     def next_look(self, not_before: float) -> float:
         limit_s = self.policy.lost_after_s if self.warned else self.policy.warn_after_s
         return min(self.next_beat, max(self.last_heard, not_before) + limit_s)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionTimer:
+    """A beat to send, or a peer that has been silent."""
+
+    session_id: SessionId

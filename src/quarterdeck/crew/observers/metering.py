@@ -57,7 +57,7 @@ def _about(event: cev.Event) -> Exemplar | None:
             return None
 
 
-class Peers:
+class Absences:
     """Who is here and who is away, to tell how long it took until somebody was back."""
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ class CoordinatorMeter:
         self._clock = clock
         self._now = 0.0
         self._sessions: dict[SessionId, _Session] = {}
-        self._peers = Peers()
+        self._peers = Absences()
         self._asked_at: dict[QueryId, float] = {}
         self._waiting: set[QueryId] = set()
         """Queries that have had no result yet."""
@@ -271,7 +271,7 @@ class WorkerMeter:
         self._kept: dict[AttemptId, RemovalReason | None] = {}
         """Artifacts that are there; None while somebody waits for one, then why nobody does."""
         self._sessions: dict[SessionId, str] = {}
-        self._peers = Peers()
+        self._peers = Absences()
         self._protocol_errors = 0
 
     def stepped(self, event: wev.Event, effects: list[wef.Effect]) -> None:

@@ -7,7 +7,7 @@ from quarterdeck.metrics.promql.syntax.ast import Matcher
 from quarterdeck.metrics.promql.syntax.cursor import Cursor
 from quarterdeck.metrics.promql.syntax.matchers import accepts
 from quarterdeck.metrics.promql.syntax.selectors import parse_selector
-from quarterdeck.metrics.promql.syntax.tokens import Kind
+from quarterdeck.metrics.promql.syntax.tokens import TokenKind
 
 Matchers: TypeAlias = tuple[Matcher, ...]
 
@@ -49,11 +49,11 @@ def _parse_selector(text: str) -> Matchers:
     """Only a name and matchers; nothing of what may follow them in a query."""
     cursor = Cursor(text, experimental=False)
     name = None
-    if not cursor.peek().says(Kind.MARK, "{"):
+    if not cursor.peek().says(TokenKind.MARK, "{"):
         if not cursor.peek().names_metric:
             cursor.unexpected()
         name = cursor.take()
     selector = parse_selector(cursor, name)
-    if cursor.peek().kind is not Kind.END:
+    if cursor.peek().kind is not TokenKind.END:
         cursor.unexpected()
     return selector.matchers

@@ -9,7 +9,7 @@ from typing import assert_never
 
 from quarterdeck.metrics.promql.floats import show_float
 from quarterdeck.metrics.promql.syntax.ast import (
-    Aggregate,
+    Aggregation,
     AtAnchor,
     Binary,
     Call,
@@ -47,7 +47,7 @@ def tree_document(expr: Expr) -> Document:
             return {"type": "unaryExpr", "op": "-" if expr.negative else "+", "expr": tree_document(expr.expr)}
         case Binary():
             return _binary(expr)
-        case Aggregate():
+        case Aggregation():
             return {
                 "type": "aggregation",
                 "op": expr.op.value,

@@ -37,7 +37,7 @@ class ListFormat(StrEnum):
     CSV = "csv"
 
 
-class Partial(StrEnum):
+class PartialChoice(StrEnum):
     """What `query` makes of samples that cannot be read."""
 
     ALLOW = "allow"

@@ -215,7 +215,9 @@ def _check_options(name: str, form: MetricsFormat, order: ImportOrder) -> None:
         )
 
 
-def _source(wanted: Input, path: Path, form: MetricsFormat, order: ImportOrder, at_ms: int | None) -> importer.Source:
+def _source(
+    wanted: Input, path: Path, form: MetricsFormat, order: ImportOrder, at_ms: int | None
+) -> importer.ImportSource:
     _check_options(wanted.name, form, order)
     name = wanted.name
     open_metrics = CreatedReader if order.created else OpenMetricsReader
@@ -227,4 +229,4 @@ def _source(wanted: Input, path: Path, form: MetricsFormat, order: ImportOrder, 
     options = f"{form} {order.mapping.text}" if form is MetricsFormat.PARQUET else form.value
     if order.created:
         options += " with created timestamps"
-    return importer.Source(path, options if at_ms is None else f"{options} at {at_ms}", readers[form], name)
+    return importer.ImportSource(path, options if at_ms is None else f"{options} at {at_ms}", readers[form], name)

@@ -13,7 +13,7 @@ from quarterdeck.metrics.commands.importing import opened_lake
 from quarterdeck.metrics.commands.lake_target import LakeTarget, TargetOrder, find_target
 from quarterdeck.metrics.commands.sample_files import LOGS, REQUESTS, write_files
 from quarterdeck.metrics.commands.sample_metrics import SampleMetrics
-from quarterdeck.metrics.importing.importer import Imported, Source, import_file
+from quarterdeck.metrics.importing.importer import Imported, ImportSource, import_file
 from quarterdeck.security.exposure import is_loopback
 from quarterdeck.terminal.options import DEFAULT_URL
 from quarterdeck.terminal.shown_times import shown_span
@@ -56,7 +56,7 @@ def run(order: SampleOrder) -> int:
 
 def _import(target: LakeTarget, order: SampleOrder, end_s: int) -> Imported:
     # The options are always the same, whatever the hours and the seed: so there is one such import, and it is replaced.
-    source = Source(None, _NAME, lambda: SampleMetrics(end_s, order.hours, order.seed), _NAME)
+    source = ImportSource(None, _NAME, lambda: SampleMetrics(end_s, order.hours, order.seed), _NAME)
     with opened_lake(target) as lake:
         return import_file(lake, source, order.tenant, again=True)
 

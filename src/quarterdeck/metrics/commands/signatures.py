@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from quarterdeck.metrics.commands.choices import ListFormat, MetricsFormat, Partial, QueryFormat, TimestampUnit
+from quarterdeck.metrics.commands.choices import ListFormat, MetricsFormat, PartialChoice, QueryFormat, TimestampUnit
 from quarterdeck.terminal import options as opt
 from quarterdeck.terminal.telling import exit_code_of
 
@@ -239,7 +239,7 @@ def query(
     timeout: opt.Timeout = None,
     tenant: opt.Tenant = None,
     partial: Annotated[
-        Partial | None,
+        PartialChoice | None,
         typer.Option(help="Whether to answer without segments that cannot be read.  [default: deny]"),
     ] = None,
     url: opt.Url = opt.DEFAULT_URL,

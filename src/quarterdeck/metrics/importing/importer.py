@@ -58,7 +58,7 @@ class Lake:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ImportSource:
     """What is imported: a file and how it is read."""
 
     path: Path | None
@@ -100,7 +100,7 @@ class Progress:
 
 def import_file(
     lake: Lake,
-    source: Source,
+    source: ImportSource,
     tenant: str,
     *,
     shard_count: int | None = None,
@@ -123,7 +123,7 @@ class _Import:
     def __init__(
         self,
         lake: Lake,
-        source: Source,
+        source: ImportSource,
         tenant: str,
         fingerprint: str,
         import_id: str,
@@ -271,7 +271,7 @@ def _opened(path: Path) -> FileIO:
     return os.fdopen(open_regular(path), "rb", buffering=0)
 
 
-def _fingerprint(source: Source, shard_count: int | None, on_progress: Callable[[Progress], None]) -> str:
+def _fingerprint(source: ImportSource, shard_count: int | None, on_progress: Callable[[Progress], None]) -> str:
     """Of the content and of how it is read."""
     hasher = xxhash.xxh3_128(f"{source.options}\0{shard_count}\0".encode())
     if source.path is None:

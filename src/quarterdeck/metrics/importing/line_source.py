@@ -22,7 +22,7 @@ _BY_MAGIC: Final = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 """No text in either format begins with these."""
 
 
-class Piece(NamedTuple):
+class LinePiece(NamedTuple):
     """Whole lines, each with its line end; maybe none."""
 
     data: bytes
@@ -49,7 +49,7 @@ class LineSource:
         """Of the file as it is stored."""
         return self._file.tell()
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[LinePiece]:
         """To the end of the file, or to a line that is too long."""
         rest = b""
         while read := self._read():
@@ -57,12 +57,12 @@ class LineSource:
             end = data.rfind(b"\n") + 1
             rest = data[end:]
             if len(rest) > MAX_LINE_BYTES:
-                yield Piece(data[:end], rest)
+                yield LinePiece(data[:end], rest)
                 return
             if end:
-                yield Piece(data if end == len(data) else data[:end])
+                yield LinePiece(data if end == len(data) else data[:end])
         if rest:
-            yield Piece(b"", rest)
+            yield LinePiece(b"", rest)
 
     def _read(self) -> bytes:
         with told_with(

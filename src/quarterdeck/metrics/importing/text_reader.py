@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from quarterdeck.metrics.importing.batches import BATCH_SAMPLES, SampleBatch
 from quarterdeck.metrics.importing.dialects import Dialect
 from quarterdeck.metrics.importing.errors import Malformed, SourceError, bad_file, bad_line, told_with
-from quarterdeck.metrics.importing.line_source import MAX_LINE_BYTES, LineSource, Piece, unfinished
+from quarterdeck.metrics.importing.line_source import MAX_LINE_BYTES, LinePiece, LineSource, unfinished
 from quarterdeck.metrics.importing.metadata_lines import MetadataBook
 from quarterdeck.metrics.importing.sample_lines import SampleLine, read_sample
 from quarterdeck.metrics.importing.series_table import Places, SeriesTable
@@ -98,7 +98,7 @@ class TextReader:
         if self._dialect.has_end and not self._ended:
             raise self._truncated()
 
-    def _stretch(self, piece: Piece) -> _Stretch:
+    def _stretch(self, piece: LinePiece) -> _Stretch:
         data, tail = piece
         if tail == _END and self._dialect.has_end:  # the one line that needs no line end
             data, tail = data + tail + b"\n", b""

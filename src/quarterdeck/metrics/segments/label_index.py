@@ -27,7 +27,7 @@ _WITHOUT_SPANS: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class MetricSpan:
     """What a segment has of one metric."""
 
     series: int
@@ -53,7 +53,7 @@ class LabelIndex:
     """How many rows each metric has."""
     values: dict[str, frozenset[str] | None]
     """For each label, without the metric's name, the values that occur; None: too many to list."""
-    spans: Mapping[str, Span] = field(default_factory=dict[str, Span])
+    spans: Mapping[str, MetricSpan] = field(default_factory=dict[str, MetricSpan])
     """For each metric; empty where the segment was written by a release that did not keep it."""
 
     @staticmethod
@@ -99,7 +99,7 @@ class LabelIndex:
         return LabelIndex(
             cast("dict[str, int]", metrics),
             {intern(name): None if some is None else frozenset(map(intern, some)) for name, some in known.items()},
-            {metric: Span(*numbers) for metric, numbers in spans.items()},
+            {metric: MetricSpan(*numbers) for metric, numbers in spans.items()},
         )
 
     def _metric_rows(self, matchers: Sequence[Matcher]) -> int:
@@ -130,12 +130,12 @@ class LabelIndex:
         return float(takes_each(matcher, list(values), _no_hurry).mean())
 
 
-def _spans(labels: Sequence[Labels], times: Sequence[tuple[int, int]]) -> dict[str, Span]:
-    spans: dict[str, Span] = {}
+def _spans(labels: Sequence[Labels], times: Sequence[tuple[int, int]]) -> dict[str, MetricSpan]:
+    spans: dict[str, MetricSpan] = {}
     for pairs, (first_ms, last_ms) in zip(labels, times, strict=True):
         metric = get(pairs, METRIC_NAME)
-        known = spans.get(metric, Span(0, first_ms, last_ms))
-        spans[metric] = Span(known.series + 1, min(known.first_ms, first_ms), max(known.last_ms, last_ms))
+        known = spans.get(metric, MetricSpan(0, first_ms, last_ms))
+        spans[metric] = MetricSpan(known.series + 1, min(known.first_ms, first_ms), max(known.last_ms, last_ms))
     return spans
 
 

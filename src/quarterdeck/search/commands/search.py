@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from quarterdeck.capability import Capability
 from quarterdeck.core.errors import ERROR_TABLE, ErrorCode, QuarterdeckError
 from quarterdeck.search.commands.choices import SearchFormat, SearchOrder
-from quarterdeck.search.commands.search_events import Done, Event, EventSource, Progress, Rows
+from quarterdeck.search.commands.search_events import Done, Event, EventSource, ToldProgress, ToldRows
 from quarterdeck.terminal.client import Access, Client
 from quarterdeck.terminal.sources import absolute
 from quarterdeck.terminal.telling import reader_gone
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class SearchRequest:
+class TerminalSearch:
     """What somebody asked for at the terminal."""
 
     query: str
@@ -65,7 +65,7 @@ class SearchRequest:
         return resolve_bounds(self.start, self.end, self.last, now_s())
 
 
-def run(access: Access, request: SearchRequest, capabilities: Sequence[Capability]) -> int:
+def run(access: Access, request: TerminalSearch, capabilities: Sequence[Capability]) -> int:
     with _begun(access, request, capabilities) as search:
         from rich.console import Console  # noqa: PLC0415 - the request comes first
 
@@ -94,7 +94,7 @@ def run(access: Access, request: SearchRequest, capabilities: Sequence[Capabilit
 
 
 def _begun(
-    access: Access, request: SearchRequest, capabilities: Sequence[Capability]
+    access: Access, request: TerminalSearch, capabilities: Sequence[Capability]
 ) -> AbstractContextManager[EventSource]:
     if request.local:
         from quarterdeck.search.commands.search_local import LocalSearch  # noqa: PLC0415 - it loads the engine
@@ -108,7 +108,7 @@ def _begun(
     return SearchStream(Client(access), request.document(), timeout_s=request.timeout_s, tenant=request.tenant)
 
 
-def _sink(request: SearchRequest, progress: "SearchProgress") -> "RowSink":
+def _sink(request: TerminalSearch, progress: "SearchProgress") -> "RowSink":
     from quarterdeck.search.commands import search_sinks as sinks  # noqa: PLC0415 - the request comes first
 
     if request.output is not None:
@@ -129,13 +129,13 @@ def _sink(request: SearchRequest, progress: "SearchProgress") -> "RowSink":
             return sinks.NdjsonSink(out)
 
 
-def _shape(request: SearchRequest) -> "Shape":
+def _shape(request: TerminalSearch) -> "Shape":
     from quarterdeck.search.commands.search_shape import shape_of  # noqa: PLC0415 - loads the language; only tables need it
 
     return shape_of(request.query)
 
 
-def _lines_sink(request: SearchRequest, progress: "SearchProgress") -> "RowSink":
+def _lines_sink(request: TerminalSearch, progress: "SearchProgress") -> "RowSink":
     from rich.console import Console  # noqa: PLC0415 - the request comes first
 
     from quarterdeck.search.commands.record_lines import RecordPainter  # noqa: PLC0415
@@ -154,9 +154,9 @@ def _pour(search: EventSource, sink: "RowSink", progress: "SearchProgress") -> D
 
     def take(event: Event) -> None:
         match event:
-            case Rows():
+            case ToldRows():
                 sink.write(event.text)
-            case Progress():
+            case ToldProgress():
                 progress.update(event)
             case Done():
                 ends.append(event)

@@ -14,7 +14,7 @@ Document: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ToldProgress:
     """How far it is."""
 
     total_bytes: int
@@ -28,13 +28,13 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class ToldRows:
     """Records or rows of a result: NDJSON, each line with its end."""
 
     text: bytes
 
 
-class Status(StrEnum):
+class ToldStatus(StrEnum):
     OK = "ok"
     PARTIAL = "partial"
     """All rows were given, and some of the files have problems."""
@@ -57,7 +57,7 @@ class Problem:
 class Done:
     """The end. What ends without it was cut off."""
 
-    status: Status
+    status: ToldStatus
     error: QuarterdeckError | None
     """There is one with `ERROR`, and only then."""
     problems: tuple[Problem, ...]
@@ -70,7 +70,7 @@ class Done:
     seconds: float
 
 
-Event: TypeAlias = Progress | Rows | Done
+Event: TypeAlias = ToldProgress | ToldRows | Done
 
 
 class EventSource(Protocol):
@@ -81,8 +81,8 @@ class EventSource(Protocol):
         ...
 
 
-def read_progress(document: Document) -> Progress:
-    return Progress(
+def read_progress(document: Document) -> ToldProgress:
+    return ToldProgress(
         int(document["bytes"]),
         int(document["bytes_done"]),
         int(document["chunks"]),
@@ -95,10 +95,10 @@ def read_progress(document: Document) -> Progress:
 
 
 def read_done(document: Document) -> Done:
-    status = Status(document["status"])
+    status = ToldStatus(document["status"])
     return Done(
         status,
-        read_error(document["error"]) if status is Status.ERROR else None,
+        read_error(document["error"]) if status is ToldStatus.ERROR else None,
         tuple(Problem(str(one["url"]), str(one["why"]), int(one["lines"])) for one in document["problems"]),
         int(document["matches"]),
         int(document["bytes"]),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from quarterdeck.capability import Capability
 from quarterdeck.core.errors import QuarterdeckError
-from quarterdeck.search.commands.search_events import Done, Event, Problem, Rows, Status, read_progress
+from quarterdeck.search.commands.search_events import Done, Event, Problem, ToldRows, ToldStatus, read_progress
 
 if TYPE_CHECKING:
     from quarterdeck.search.root.planning import SearchRequest
@@ -47,7 +47,7 @@ class LocalSearch:
         try:
             async with opening as running, aclosing(running.events()) as events:
                 async for event in events:
-                    take(read_progress(event.document()) if isinstance(event, Progress) else Rows(event.data))
+                    take(read_progress(event.document()) if isinstance(event, Progress) else ToldRows(event.data))
         except QuarterdeckError as error:
             if running is None:
                 raise
@@ -84,7 +84,7 @@ class LocalSearch:
 def _done(search: "RunningSearch", failure: QuarterdeckError | None) -> Done:
     machine = search.driver.machine
     return Done(
-        Status(search.status.value) if failure is None else Status.ERROR,
+        ToldStatus(search.status.value) if failure is None else ToldStatus.ERROR,
         failure,
         tuple(Problem(one.url, one.why, one.lines) for one in search.problems.told()),
         search.matches,

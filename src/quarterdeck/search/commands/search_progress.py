@@ -12,7 +12,7 @@ from rich.progress import Progress as Bars
 from rich.segment import Segment
 from rich.text import Text
 
-from quarterdeck.search.commands.search_events import Progress
+from quarterdeck.search.commands.search_events import ToldProgress
 from quarterdeck.terminal.short_numbers import short_bytes, short_share
 from quarterdeck.terminal.stdout_place import rows_stay_off_the_screen
 from quarterdeck.terminal.telling import counted
@@ -31,7 +31,7 @@ class SearchProgress:
         self._shown = console.is_terminal and not console.is_dumb_terminal
         self._above = False
         self._keeps = rows_stay_off_the_screen()
-        self._latest: Progress | None = None
+        self._latest: ToldProgress | None = None
         self._heard_s = 0.0
         columns = (BarColumn(max(_SHORTEST_BAR, min(_LONGEST_BAR, console.width - _FIGURES))), _Figures(self))
         self._bars = Bars(
@@ -45,7 +45,7 @@ class SearchProgress:
         self._bar = self._bars.add_task("", total=None)
 
     @property
-    def latest(self) -> Progress | None:
+    def latest(self) -> ToldProgress | None:
         """What is known; None when nothing is yet."""
         return self._latest
 
@@ -64,7 +64,7 @@ class SearchProgress:
         self._above = False
         self._bars.stop()
 
-    def update(self, progress: Progress) -> None:
+    def update(self, progress: ToldProgress) -> None:
         if self._latest is None:
             self._heard_s = time.monotonic()
         self._latest = progress

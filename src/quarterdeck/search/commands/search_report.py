@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Final
 
 from quarterdeck.core.errors import PARTIAL_EXIT_CODE
-from quarterdeck.search.commands.search_events import Done, Problem, Progress, Status
+from quarterdeck.search.commands.search_events import Done, Problem, ToldProgress, ToldStatus
 from quarterdeck.terminal.short_numbers import short_bytes, short_share
 from quarterdeck.terminal.telling import counted, printable
 
@@ -24,7 +24,7 @@ def conclude(console: "Console", done: Done) -> int:
     if len(done.problems) > _MOST_PROBLEMS:
         console.print(f"  and {len(done.problems) - _MOST_PROBLEMS:,} more", style="yellow")
     console.print(summary(done), style="dim")
-    return 0 if done.status is Status.OK else PARTIAL_EXIT_CODE
+    return 0 if done.status is ToldStatus.OK else PARTIAL_EXIT_CODE
 
 
 def summary(done: Done) -> str:
@@ -41,7 +41,7 @@ def summary(done: Done) -> str:
     )
 
 
-def how_far(progress: Progress | None) -> str:
+def how_far(progress: ToldProgress | None) -> str:
     """For somebody who did not wait for the end."""
     if progress is None:
         return "nothing was searched yet"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Self
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
-from quarterdeck.search.commands.search_events import Done, Event, Rows, read_done, read_progress
+from quarterdeck.search.commands.search_events import Done, Event, ToldRows, read_done, read_progress
 from quarterdeck.terminal.client import Client, Exchange, NoCoordinatorError
 from quarterdeck.terminal.event_stream import EventSplitter
 from quarterdeck.terminal.tenants import tenant_headers
@@ -84,7 +84,7 @@ class SearchStream:
         try:
             match name:
                 case "rows":
-                    return Rows(data + b"\n")
+                    return ToldRows(data + b"\n")
                 case "progress":
                     return read_progress(json.loads(data))
                 case "done":

@@ -88,7 +88,7 @@ def search(
 
       quarterdeck search 'level=warn or level=error' logs/ --order none | jq .msg
     """
-    from quarterdeck.search.commands.search import SearchRequest, run  # noqa: PLC0415
+    from quarterdeck.search.commands.search import TerminalSearch, run  # noqa: PLC0415
     from quarterdeck.terminal.client import Access  # noqa: PLC0415 - loaded when it is needed
 
     if start is not None and end is not None and last is not None:
@@ -98,7 +98,7 @@ def search(
     if local and tenant is not None:
         raise typer.BadParameter("this process alone has no tenants", param_hint="--tenant and --local")
     times = {"start": start, "end": end, "last": last}
-    request = SearchRequest(
+    request = TerminalSearch(
         query,
         sources,
         **times,

@@ -23,7 +23,7 @@ CHUNK_BYTES: Final = 100
 _ANSWER_BYTES: Final = 10
 
 
-class Search:
+class PlayedSearch:
     """One search of a root; also what hears of it."""
 
     def __init__(self, root: "RootHost", name: str, load: SearchLoad) -> None:
@@ -112,7 +112,7 @@ class Search:
 
 
 class WatchedMachine(SearchMachine):
-    def __init__(self, search: Search, config: SearchConfig, chunks: Sequence[Chunk]) -> None:
+    def __init__(self, search: PlayedSearch, config: SearchConfig, chunks: Sequence[Chunk]) -> None:
         super().__init__(config, chunks)
         self._search = search
 
@@ -125,7 +125,7 @@ class WatchedMachine(SearchMachine):
 class SearchingAlone:
     """The root's own way to search."""
 
-    def __init__(self, search: Search) -> None:
+    def __init__(self, search: PlayedSearch) -> None:
         self._search = search
 
     async def search(

@@ -32,7 +32,7 @@ from quarterdeck.simulation.verdict import Verdict
 
 if TYPE_CHECKING:
     from quarterdeck.search.world.hosts import RecruiterHost, WorkerHost
-    from quarterdeck.search.world.searches import Search
+    from quarterdeck.search.world.searches import PlayedSearch
 
 _OVERTAKEN_S = 0.9
 """A release that is so much faster than the word of its reservation counts."""
@@ -157,7 +157,7 @@ class RecruitingWatcher(Verdict):
     # Searches
 
     def search_stepped(
-        self, search: "Search", machine: SearchMachine, event: sev.Event, effects: list[sef.Effect]
+        self, search: "PlayedSearch", machine: SearchMachine, event: sev.Event, effects: list[sef.Effect]
     ) -> None:
         self.trace.add(self._loop.time(), search.root.name, event, effects)
         if isinstance(event, sev.WorkersRecruited):

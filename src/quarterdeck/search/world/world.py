@@ -26,7 +26,7 @@ from quarterdeck.search.world.hosts import (
     WorkerHost,
 )
 from quarterdeck.search.world.scenario import TROUBLE_S, Scenario, SearchLoad, only_outages
-from quarterdeck.search.world.searches import Search
+from quarterdeck.search.world.searches import PlayedSearch
 from quarterdeck.search.world.watcher import RecruitingWatcher
 from quarterdeck.simulation import faults as cf
 from quarterdeck.simulation.exchange import ExchangeNetwork
@@ -85,7 +85,7 @@ class RecruitingWorld(Stage[ExchangeNetwork]):
         self.recruiters = {name: RecruiterHost(self, name) for name in scenario.recruiter_hosts}
         self.workers = {name: WorkerHost(self, name) for name in scenario.worker_hosts}
         self.roots = {name: RootHost(self, name) for name in scenario.root_hosts}
-        self.searches: dict[str, Search] = {}
+        self.searches: dict[str, PlayedSearch] = {}
         self._met: Counter[str] = Counter()
         self._moves: Counter[tuple[StrEnum, StrEnum]] = Counter()
         self._ends: Counter[str] = Counter()
@@ -124,7 +124,7 @@ class RecruitingWorld(Stage[ExchangeNetwork]):
             worker.kill()
             self.restart_later(worker, _REVIVAL_S)
 
-    def search_ended(self, search: Search, end: str) -> None:
+    def search_ended(self, search: PlayedSearch, end: str) -> None:
         search.end = end
         self.note(f"{search.name} ended: {end}")
         self._ends[end] += 1
@@ -183,8 +183,8 @@ class RecruitingWorld(Stage[ExchangeNetwork]):
         if root.alive and not root.is_wedged:
             self._start(root, name, load)
 
-    def _start(self, root: RootHost, name: str, load: SearchLoad) -> Search:
-        search = self.searches[name] = Search(root, name, load)
+    def _start(self, root: RootHost, name: str, load: SearchLoad) -> PlayedSearch:
+        search = self.searches[name] = PlayedSearch(root, name, load)
         root.spawn(search.run(), f"search {name}")
         return search
 

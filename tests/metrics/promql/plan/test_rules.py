@@ -9,7 +9,7 @@ from quarterdeck.metrics.promql.errors import ExecutionError, ParseError
 from quarterdeck.metrics.promql.plan import nodes as pn
 from quarterdeck.metrics.promql.plan.explain import selector
 from quarterdeck.metrics.promql.plan.leaves import BaseExpr, Merge, canonical
-from quarterdeck.metrics.promql.plan.lower import QueryTimes, labels_of_absent, lower
+from quarterdeck.metrics.promql.plan.lower import PlanTimes, labels_of_absent, lower
 from quarterdeck.metrics.promql.plan.pipeline import QueryPlan, plan_query
 from quarterdeck.metrics.promql.plan.rules.find_resets import find_resets
 from quarterdeck.metrics.promql.syntax.ast import Call
@@ -162,7 +162,7 @@ def test_a_function_that_no_plan_can_be_made_of_is_refused_by_name() -> None:
     call = parse("abs(m)")
     assert isinstance(call, Call)
     with pytest.raises(ParseError, match="function haul_keel is not supported"):
-        lower(replace(call, function="haul_keel"), "haul_keel(m)", QueryTimes(0, HOUR_MS, 60_000, 60_000))
+        lower(replace(call, function="haul_keel"), "haul_keel(m)", PlanTimes(0, HOUR_MS, 60_000, 60_000))
 
 
 def info_series(text: str) -> tuple[str, pn.Timing]:
@@ -268,7 +268,7 @@ def test_scalars_cannot_be_trimmed_which_is_told_after_all_that_is_wrong_in_the_
     ],
 )
 def test_histograms_come_without_buckets_where_nobody_needs_them(text: str, found: bool | None) -> None:
-    times = QueryTimes(0, HOUR_MS, 60_000, 60_000)
+    times = PlanTimes(0, HOUR_MS, 60_000, 60_000)
     asked = [part.finds_resets for part in selectors(find_resets(lower(parse(text), text, times)))]
     assert set(asked) == ({True, False} if found is None else {found})
 

@@ -3,8 +3,8 @@
 import pytest
 
 from quarterdeck.metrics.promql.syntax.ast import (
-    Aggregate,
     AggregateOp,
+    Aggregation,
     AtAnchor,
     Binary,
     BinaryOp,
@@ -143,20 +143,20 @@ CALLS: list[tuple[str, Expr]] = [
     ("max_of(1, step())", Call("max_of", (_ONE, Call("step", ())))),
     ("rate(foo[5m])", Call("rate", (MatrixSelector(_FOO, 300_000),))),
     ('label_join(foo, "a", "b")', Call("label_join", (_FOO, StringLiteral("a"), StringLiteral("b")))),
-    ("sum(foo)", Aggregate(AggregateOp.SUM, _FOO)),
-    ("SUM BY (a, b,) (foo)", Aggregate(AggregateOp.SUM, _FOO, None, ("a", "b"))),
-    ("sum(foo) without (a)", Aggregate(AggregateOp.SUM, _FOO, None, ("a",), True)),
-    ("sum without () (foo)", Aggregate(AggregateOp.SUM, _FOO, None, (), True)),
-    ('sum by ("a.b", a:b) (foo)', Aggregate(AggregateOp.SUM, _FOO, None, ("a.b", "a:b"))),
+    ("sum(foo)", Aggregation(AggregateOp.SUM, _FOO)),
+    ("SUM BY (a, b,) (foo)", Aggregation(AggregateOp.SUM, _FOO, None, ("a", "b"))),
+    ("sum(foo) without (a)", Aggregation(AggregateOp.SUM, _FOO, None, ("a",), True)),
+    ("sum without () (foo)", Aggregation(AggregateOp.SUM, _FOO, None, (), True)),
+    ('sum by ("a.b", a:b) (foo)', Aggregation(AggregateOp.SUM, _FOO, None, ("a.b", "a:b"))),
     (
         "sum by (and, by, avg, offset, bool, start, atan2, On, max_of) (foo)",
-        Aggregate(
+        Aggregation(
             AggregateOp.SUM, _FOO, None, ("and", "by", "avg", "offset", "bool", "start", "atan2", "On", "max_of")
         ),
     ),
-    ("topk(1, foo)", Aggregate(AggregateOp.TOPK, _FOO, _ONE)),
-    ('count_values("v", foo)', Aggregate(AggregateOp.COUNT_VALUES, _FOO, StringLiteral("v"))),
-    ("sum(sum)", Aggregate(AggregateOp.SUM, _metric("sum"))),
+    ("topk(1, foo)", Aggregation(AggregateOp.TOPK, _FOO, _ONE)),
+    ('count_values("v", foo)', Aggregation(AggregateOp.COUNT_VALUES, _FOO, StringLiteral("v"))),
+    ("sum(sum)", Aggregation(AggregateOp.SUM, _metric("sum"))),
 ]
 
 WORDS = [

@@ -4,7 +4,7 @@ import pytest
 
 from quarterdeck.metrics.promql.spans import Span
 from quarterdeck.metrics.promql.syntax.ast import (
-    Aggregate,
+    Aggregation,
     Binary,
     Call,
     Expr,
@@ -30,7 +30,7 @@ def _places(expr: Expr) -> list[tuple[str, Span]]:
             children = [expr.selector]
         case Binary():
             children = [expr.lhs, expr.rhs]
-        case Aggregate():
+        case Aggregation():
             children = [expr.expr] if expr.parameter is None else [expr.parameter, expr.expr]
         case Call():
             children = list(expr.args)

@@ -5,8 +5,8 @@ import math
 from hypothesis import strategies as st
 
 from quarterdeck.metrics.promql.syntax.ast import (
-    Aggregate,
     AggregateOp,
+    Aggregation,
     AtAnchor,
     Binary,
     BinaryOp,
@@ -154,10 +154,10 @@ def _calls(draw: st.DrawFn, inner: st.SearchStrategy[Expr]) -> Call:
 
 
 @st.composite
-def _aggregates(draw: st.DrawFn, inner: st.SearchStrategy[Expr]) -> Aggregate:
+def _aggregates(draw: st.DrawFn, inner: st.SearchStrategy[Expr]) -> Aggregation:
     op = draw(st.sampled_from(AggregateOp))
     parameter = draw(inner) if op.takes_parameter else None
-    return Aggregate(op, draw(inner), parameter, draw(_LABELS), draw(st.booleans()))
+    return Aggregation(op, draw(inner), parameter, draw(_LABELS), draw(st.booleans()))
 
 
 @st.composite

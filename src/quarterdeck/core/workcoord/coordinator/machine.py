@@ -26,12 +26,12 @@ from quarterdeck.core.workcoord.coordinator.roster import Roster
 from quarterdeck.core.workcoord.coordinator.timers import (
     BacklogTimer,
     RecallTimer,
-    SessionTimer,
     SpillTimer,
     ThrottleTimer,
     WaitTimer,
 )
 from quarterdeck.core.workcoord.invariants import insist
+from quarterdeck.core.workcoord.liveness import SessionTimer
 from quarterdeck.core.workcoord.messages import (
     ArtifactLost,
     BeatEcho,

@@ -19,8 +19,8 @@ from quarterdeck.core.workcoord.coordinator.effects import (
 from quarterdeck.core.workcoord.coordinator.ledger import Ledger
 from quarterdeck.core.workcoord.coordinator.records import Loss, Session
 from quarterdeck.core.workcoord.coordinator.tables import WORKER_TABLE, WorkerState, WorkerTrigger
-from quarterdeck.core.workcoord.coordinator.timers import SessionTimer, ThrottleTimer
-from quarterdeck.core.workcoord.liveness import PeerWatch, Silence
+from quarterdeck.core.workcoord.coordinator.timers import ThrottleTimer
+from quarterdeck.core.workcoord.liveness import PeerWatch, SessionTimer, Silence
 from quarterdeck.core.workcoord.messages import (
     CoordinatorBeat,
     CreditConfirmed,

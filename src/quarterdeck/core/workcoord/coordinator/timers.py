@@ -4,13 +4,7 @@ from dataclasses import dataclass
 
 from quarterdeck.core.ids import QueryId, SessionId
 from quarterdeck.core.workcoord.kinds import WorkKind
-
-
-@dataclass(frozen=True, slots=True)
-class SessionTimer:
-    """A beat to send, or a worker that has been silent."""
-
-    session_id: SessionId
+from quarterdeck.core.workcoord.liveness import SessionTimer
 
 
 @dataclass(frozen=True, slots=True)

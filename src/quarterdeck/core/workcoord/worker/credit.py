@@ -8,10 +8,10 @@ coordinators than a worker has room for still makes progress.
 
 from collections.abc import Iterable, Iterator
 
-from quarterdeck.core.workcoord.worker.records import Session
+from quarterdeck.core.workcoord.worker.records import WorkerSession
 
 
-def divide(room: int, sessions: Iterable[Session]) -> Iterator[tuple[Session, int]]:
+def divide(room: int, sessions: Iterable[WorkerSession]) -> Iterator[tuple[WorkerSession, int]]:
     """The sessions whose credit is to change now, with the new one. The caller announces and records each."""
     sessions = list(sessions)
     if not sessions:

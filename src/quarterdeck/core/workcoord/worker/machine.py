@@ -19,7 +19,7 @@ from typing import assert_never
 from quarterdeck.core.deadlines import Deadlines
 from quarterdeck.core.ids import SessionId
 from quarterdeck.core.workcoord.invariants import insist
-from quarterdeck.core.workcoord.liveness import PeerWatch, Silence
+from quarterdeck.core.workcoord.liveness import PeerWatch, SessionTimer, Silence
 from quarterdeck.core.workcoord.messages import (
     ArtifactAck,
     ArtifactLost,
@@ -67,9 +67,9 @@ from quarterdeck.core.workcoord.worker.effects import (
 )
 from quarterdeck.core.workcoord.worker.invariants import claims
 from quarterdeck.core.workcoord.worker.places import Places
-from quarterdeck.core.workcoord.worker.records import Attempt, Session
+from quarterdeck.core.workcoord.worker.records import WorkerAttempt, WorkerSession
 from quarterdeck.core.workcoord.worker.tables import ATTEMPT_TABLE, AttemptState, AttemptTrigger
-from quarterdeck.core.workcoord.worker.timers import ArtifactTimer, DrainTimer, SessionTimer, Timer
+from quarterdeck.core.workcoord.worker.timers import ArtifactTimer, DrainTimer, Timer
 
 _LINGER_GRAIN_S = 0.05
 """Results go together that nobody waits for: to wake up for each would cost more than to keep it a little longer."""
@@ -104,8 +104,8 @@ class WorkerMachine:
         self._status = WorkerStatus(accepting_work=True)
         self._disk: DiskUse | None = None
         self._finished = False
-        self._sessions: dict[SessionId, Session] = {}
-        self._attempts: dict[AttemptId, Attempt] = {}
+        self._sessions: dict[SessionId, WorkerSession] = {}
+        self._attempts: dict[AttemptId, WorkerAttempt] = {}
         self._places = Places(config.info.slots)
         self._clearing: dict[SessionId, int] = {}
         """Sessions that are gone, and how many of their executions have not stopped yet."""
@@ -130,13 +130,13 @@ class WorkerMachine:
     def places(self) -> Places:
         return self._places
 
-    def session(self, session_id: SessionId) -> Session | None:
+    def session(self, session_id: SessionId) -> WorkerSession | None:
         return self._sessions.get(session_id)
 
-    def sessions(self) -> Iterator[Session]:
+    def sessions(self) -> Iterator[WorkerSession]:
         return iter(self._sessions.values())
 
-    def attempts(self) -> Iterator[Attempt]:
+    def attempts(self) -> Iterator[WorkerAttempt]:
         return iter(self._attempts.values())
 
     def registration(self) -> Register:
@@ -198,7 +198,7 @@ class WorkerMachine:
     # Sessions
 
     def _session_opened(self, registered: Registered) -> None:
-        session = Session(
+        session = WorkerSession(
             registered.session_id,
             registered.coordinator_id,
             PeerWatch.begin(registered.liveness, self._now),
@@ -228,7 +228,7 @@ class WorkerMachine:
             self.counters["protocol_errors"] += 1
             self._break_off(session, f"it broke the protocol: {error}", orderly=False)
 
-    def _take(self, session: Session, message: CoordinatorMessage) -> None:
+    def _take(self, session: WorkerSession, message: CoordinatorMessage) -> None:
         match message:
             case CoordinatorBeat(sent_at):
                 self._send(session, BeatEcho(sent_at))
@@ -255,11 +255,11 @@ class WorkerMachine:
             case _:
                 assert_never(message)
 
-    def _break_off(self, session: Session, detail: str, *, orderly: bool = True) -> None:
+    def _break_off(self, session: WorkerSession, detail: str, *, orderly: bool = True) -> None:
         self._do(CloseSession(session.session_id, detail, orderly))
         self._lose_session(session)
 
-    def _lose_session(self, session: Session) -> None:
+    def _lose_session(self, session: WorkerSession) -> None:
         """Stops all that hangs on the session."""
         del self._sessions[session.session_id]
         self._deadlines.cancel(SessionTimer(session.session_id))
@@ -276,7 +276,7 @@ class WorkerMachine:
         self._start_next()
         self._finish_drain_if_idle()
 
-    def _orphan(self, attempt: Attempt) -> None:
+    def _orphan(self, attempt: WorkerAttempt) -> None:
         was_running = attempt.state is AttemptState.RUNNING
         self._move(attempt, AttemptTrigger.ORPHAN)
         match attempt.state:
@@ -287,7 +287,7 @@ class WorkerMachine:
             case _:
                 pass
 
-    def _linger(self, attempt: Attempt) -> None:
+    def _linger(self, attempt: WorkerAttempt) -> None:
         self._do(ReleaseResult(attempt.attempt_id))
         until = self._now + self.config.artifact_linger_s
         self._deadlines.set(ArtifactTimer(attempt.attempt_id), ceil(until / _LINGER_GRAIN_S) * _LINGER_GRAIN_S)
@@ -299,7 +299,7 @@ class WorkerMachine:
 
     # Work that coordinators give and take
 
-    def _assigned(self, session: Session, message: AssignWork) -> None:
+    def _assigned(self, session: WorkerSession, message: AssignWork) -> None:
         spec, attempt_id = message.spec, message.attempt
         if attempt_id in self._attempts:
             raise PeerError(f"{attempt_id} was assigned before")
@@ -311,13 +311,13 @@ class WorkerMachine:
             reason = RejectReason.DRAINING if self._status.draining else RejectReason.NOT_ACCEPTING
             self._send(session, WorkRejected(attempt_id, reason))
             return
-        attempt = Attempt(attempt_id, spec, session, session.session_id)
+        attempt = WorkerAttempt(attempt_id, spec, session, session.session_id)
         self._attempts[attempt_id] = session.attempts[attempt_id] = attempt
         session.load.add(spec.kind)
         if self._places.enter(attempt):
             self._start(attempt)
 
-    def _acknowledged(self, session: Session, attempt_id: AttemptId) -> None:
+    def _acknowledged(self, session: WorkerSession, attempt_id: AttemptId) -> None:
         """The result is safe. If it was lost meanwhile, the coordinator is being told, and nothing is to be done."""
         attempt = session.attempts.get(attempt_id)
         if attempt is None:
@@ -331,7 +331,7 @@ class WorkerMachine:
         self._share_credit()
         self._finish_drain_if_idle()
 
-    def _cancel_requested(self, session: Session, attempt_id: AttemptId) -> None:
+    def _cancel_requested(self, session: WorkerSession, attempt_id: AttemptId) -> None:
         """Stops an attempt. One that has ended is fine: its end is on its way to the coordinator."""
         attempt = session.attempts.get(attempt_id)
         if attempt is None:
@@ -345,7 +345,7 @@ class WorkerMachine:
         elif was_running:
             self._do(StopExecution(attempt_id))
 
-    def _recalled(self, session: Session, attempt_id: AttemptId) -> None:
+    def _recalled(self, session: WorkerSession, attempt_id: AttemptId) -> None:
         """Gives back what has not begun; somebody else begins it sooner. What runs or has ended stays what it is."""
         attempt = session.attempts.get(attempt_id)
         if attempt is None or attempt.state is not AttemptState.QUEUED:
@@ -360,12 +360,12 @@ class WorkerMachine:
         while self._places.queued and (attempt := self._places.take_next()) is not None:
             self._start(attempt)
 
-    def _start(self, attempt: Attempt) -> None:
+    def _start(self, attempt: WorkerAttempt) -> None:
         self._move(attempt, AttemptTrigger.START)
         self._tell(attempt, WorkAccepted(attempt.attempt_id))
         self._do(StartExecution(attempt.attempt_id, attempt.spec))
 
-    def _execution_succeeded(self, attempt: Attempt, artifact: Artifact) -> None:
+    def _execution_succeeded(self, attempt: WorkerAttempt, artifact: Artifact) -> None:
         if attempt.state is AttemptState.STOPPING:
             self._execution_ended(attempt, AttemptTrigger.SUCCEED, WorkCanceled(attempt.attempt_id), drop=True)
             return
@@ -375,13 +375,13 @@ class WorkerMachine:
         self._tell(attempt, WorkReady(attempt.attempt_id, artifact))
         self._start_next()
 
-    def _leave(self, attempt: Attempt, trigger: AttemptTrigger, end: WorkerMessage) -> None:
+    def _leave(self, attempt: WorkerAttempt, trigger: AttemptTrigger, end: WorkerMessage) -> None:
         """It has ended by itself and left nothing. Told to stop before that, it counts as canceled."""
         stopping = attempt.state is AttemptState.STOPPING
         self._execution_ended(attempt, trigger, WorkCanceled(attempt.attempt_id) if stopping else end)
 
     def _execution_ended(
-        self, attempt: Attempt, trigger: AttemptTrigger, end: WorkerMessage, *, drop: bool = False
+        self, attempt: WorkerAttempt, trigger: AttemptTrigger, end: WorkerMessage, *, drop: bool = False
     ) -> None:
         self._places.give_back(attempt.spec.kind)
         self._move(attempt, trigger)
@@ -392,14 +392,14 @@ class WorkerMachine:
             self._clear_if_stopped(session_id)
         self._start_next()
 
-    def _lose_result(self, attempt: Attempt, reason: str) -> None:
+    def _lose_result(self, attempt: WorkerAttempt, reason: str) -> None:
         if ATTEMPT_TABLE.allows(attempt.state, AttemptTrigger.LOSE):
             self._move(attempt, AttemptTrigger.LOSE)
             self._end(attempt, ArtifactLost(attempt.attempt_id, reason), drop=True)
 
     # The end of an attempt
 
-    def _move(self, attempt: Attempt, trigger: AttemptTrigger) -> None:
+    def _move(self, attempt: WorkerAttempt, trigger: AttemptTrigger) -> None:
         before = attempt.state
         self.moves[before, trigger] += 1
         attempt.state = ATTEMPT_TABLE.next(before, trigger)
@@ -409,7 +409,7 @@ class WorkerMachine:
                 self._places.leave_line(attempt)
             self._deadlines.cancel(ArtifactTimer(attempt.attempt_id))
 
-    def _end(self, attempt: Attempt, end: WorkerMessage, *, drop: bool) -> None:
+    def _end(self, attempt: WorkerAttempt, end: WorkerMessage, *, drop: bool) -> None:
         """It has ended: what it left is dropped, and whoever gave it hears of it."""
         if drop:
             self._do(DropResult(attempt.attempt_id))
@@ -418,7 +418,7 @@ class WorkerMachine:
         self._share_credit()
         self._finish_drain_if_idle()
 
-    def _detach(self, attempt: Attempt) -> None:
+    def _detach(self, attempt: WorkerAttempt) -> None:
         session = attempt.session
         if session is not None:
             del session.attempts[attempt.attempt_id]
@@ -493,7 +493,7 @@ class WorkerMachine:
             case _:
                 assert_never(timer)
 
-    def _look_at(self, session: Session) -> None:
+    def _look_at(self, session: WorkerSession) -> None:
         watch = session.watch
         if watch.judge(self._now, self._not_before) is Silence.LOST:
             silent_s = watch.silence_s(self._now, self._not_before)
@@ -508,14 +508,14 @@ class WorkerMachine:
     def _do(self, effect: Effect) -> None:
         self._effects.append(effect)
 
-    def _send(self, session: Session, message: WorkerMessage) -> None:
+    def _send(self, session: WorkerSession, message: WorkerMessage) -> None:
         self._effects.append(SendToCoordinator(session.session_id, message))
 
     def _send_all(self, message: WorkerMessage) -> None:
         for session in self._sessions.values():
             self._send(session, message)
 
-    def _tell(self, attempt: Attempt, message: WorkerMessage) -> None:
+    def _tell(self, attempt: WorkerAttempt, message: WorkerMessage) -> None:
         """Tells the session the attempt reports to, while there is one."""
         if attempt.session is not None:
             self._send(attempt.session, message)

@@ -15,9 +15,9 @@ from quarterdeck.core.ids import QueryId
 from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.core.workcoord.load import LightFirst, Load
 from quarterdeck.core.workcoord.model import AttemptId
-from quarterdeck.core.workcoord.worker.records import Attempt
+from quarterdeck.core.workcoord.worker.records import WorkerAttempt
 
-_Queries: TypeAlias = OrderedDict[QueryId, OrderedDict[AttemptId, Attempt]]
+_Queries: TypeAlias = OrderedDict[QueryId, OrderedDict[AttemptId, WorkerAttempt]]
 
 
 class _Line:
@@ -33,10 +33,10 @@ class _Line:
     def __bool__(self) -> bool:
         return bool(self.light or self.others)
 
-    def of(self, attempt: Attempt) -> _Queries:
+    def of(self, attempt: WorkerAttempt) -> _Queries:
         return self.light if attempt.spec.is_light else self.others
 
-    def head(self) -> Attempt:
+    def head(self) -> WorkerAttempt:
         queries = next(queries for queries in self.turns.order(self.light, self.others) if queries)
         return next(iter(next(iter(queries.values())).values()))
 
@@ -58,12 +58,12 @@ class Places:
     def running(self, kind: WorkKind) -> int:
         return self._running.of_kind(kind)
 
-    def waiting(self) -> Iterator[Attempt]:
+    def waiting(self) -> Iterator[WorkerAttempt]:
         for line in self._lines.values():
             for attempts in (*line.light.values(), *line.others.values()):
                 yield from attempts.values()
 
-    def enter(self, attempt: Attempt) -> bool:
+    def enter(self, attempt: WorkerAttempt) -> bool:
         """Whether it has a place at once; else it stands in line."""
         kind = attempt.spec.kind
         line = self._lines.get(kind)
@@ -80,7 +80,7 @@ class Places:
         self.queued += 1
         return False
 
-    def leave_line(self, attempt: Attempt) -> None:
+    def leave_line(self, attempt: WorkerAttempt) -> None:
         """It will not run: canceled, or given back."""
         kind, query_id = attempt.spec.kind, attempt.attempt_id.key.query_id
         line = self._lines[kind]
@@ -93,7 +93,7 @@ class Places:
                 del self._lines[kind]
         self.queued -= 1
 
-    def take_next(self) -> Attempt | None:
+    def take_next(self) -> WorkerAttempt | None:
         """Who has a place now and leaves the line for it; None when nobody has."""
         for kind, line in self._lines.items():
             if self._running.has_room(kind, self._slots):

@@ -11,7 +11,7 @@ from quarterdeck.core.workcoord.worker.tables import AttemptState
 
 
 @dataclass(slots=True, eq=False)
-class Session:
+class WorkerSession:
     session_id: SessionId
     coordinator_id: CoordinatorId
     watch: PeerWatch
@@ -19,7 +19,7 @@ class Session:
     """The credit the coordinator confirmed last, then those it has not confirmed yet, oldest first."""
     load: Load = field(default_factory=Load)
     """The attempts it has: each takes credit until it has ended."""
-    attempts: dict[AttemptId, "Attempt"] = field(default_factory=dict[AttemptId, "Attempt"])
+    attempts: dict[AttemptId, "WorkerAttempt"] = field(default_factory=dict[AttemptId, "WorkerAttempt"])
 
     @property
     def outstanding(self) -> int:
@@ -37,10 +37,10 @@ class Session:
 
 
 @dataclass(slots=True, eq=False)
-class Attempt:
+class WorkerAttempt:
     attempt_id: AttemptId
     spec: WorkSpec
-    session: Session | None
+    session: WorkerSession | None
     """Whom to report to. None when that session is gone, or the result was acknowledged."""
     bound_to: SessionId
     """The session that assigned it: that one is clear when this has ended."""

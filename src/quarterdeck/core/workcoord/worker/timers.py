@@ -2,15 +2,8 @@
 
 from dataclasses import dataclass
 
-from quarterdeck.core.ids import SessionId
+from quarterdeck.core.workcoord.liveness import SessionTimer
 from quarterdeck.core.workcoord.model import AttemptId
-
-
-@dataclass(frozen=True, slots=True)
-class SessionTimer:
-    """A beat to send, or a coordinator that has been silent."""
-
-    session_id: SessionId
 
 
 @dataclass(frozen=True, slots=True)

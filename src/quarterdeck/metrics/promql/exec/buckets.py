@@ -24,7 +24,7 @@ from quarterdeck.metrics.promql.plan import nodes as pn
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class BucketRows:
     """The buckets of an axis: rows in the order of groups and rising bounds."""
 
     groups: Axis
@@ -44,7 +44,7 @@ class BucketsNode:
     operand: ExecNode
     args: tuple[ExecNode, ...]
     context: Context
-    known: Remembered[Layout] = field(default_factory=Remembered[Layout])
+    known: Remembered[BucketRows] = field(default_factory=Remembered[BucketRows])
 
     def eval(self, grid: Grid) -> VectorBlock:
         args = [scalar(arg, grid).values for arg in self.args]
@@ -79,7 +79,7 @@ class BucketsNode:
             return results[0]
         return self._labelled(args, results, grid)
 
-    def _quantile(self, phi: F64, layout: Layout, values: F64, present: Bool, grid: Grid) -> VectorBlock:
+    def _quantile(self, phi: F64, layout: BucketRows, values: F64, present: Bool, grid: Grid) -> VectorBlock:
         found = kb.histogram_quantile(phi, layout.offsets, layout.bounds, values, present, self.context.threads)
         times_ms = grid.times()
         for group in np.flatnonzero(found.forced.any(axis=1)).tolist():
@@ -120,14 +120,14 @@ class BucketsNode:
                 raise ExecutionError("vector cannot contain metrics with the same labelset")
         return VectorBlock(axis, np.stack(values), np.stack(present))
 
-    def _note_what_is_no_bucket(self, layout: Layout, block: VectorBlock) -> None:
+    def _note_what_is_no_bucket(self, layout: BucketRows, block: VectorBlock) -> None:
         for row in layout.without_bound:
             if block.is_float[row].any():
                 labels = block.axis.labels[row]
                 text = notes.bad_bucket_label(lb.get(labels, METRIC_NAME), lb.get(labels, BUCKET))
                 self.context.notes.warn(text, self.plan.vector_span)
 
-    def _native_cells(self, layout: Layout, block: VectorBlock) -> tuple[Bool, Bool]:
+    def _native_cells(self, layout: BucketRows, block: VectorBlock) -> tuple[Bool, Bool]:
         """Which bucket rows have, at which steps, a native histogram of the same name beside them: these have no
         answer. And which cells are native histograms that have one."""
         taken = np.zeros((len(layout.rows), block.values.shape[1]), np.bool_)
@@ -148,7 +148,7 @@ class BucketsNode:
         return taken, native
 
 
-def _lay_out(axis: Axis, context: Context) -> Layout:
+def _lay_out(axis: Axis, context: Context) -> BucketRows:
     group_of: dict[Labels, int] = {}
     found: list[tuple[int, float, int]] = []
     without_bound: list[int] = []
@@ -162,7 +162,7 @@ def _lay_out(axis: Axis, context: Context) -> Layout:
         found.append((group_of.setdefault(key, len(group_of)), bound, row))
     found.sort()
     counts = np.bincount(np.array([group for group, _, _ in found], np.int64), minlength=len(group_of))
-    return Layout(
+    return BucketRows(
         Axis.of(list(group_of)).without_names,
         totals_before(counts),
         np.array([row for _, _, row in found], np.int64),

@@ -28,7 +28,7 @@ NOBODY: Final = -1
 """Stands where a row of an info series would."""
 
 
-class Place(NamedTuple):
+class SameInfo(NamedTuple):
     """Series that have the same info series."""
 
     rows: I64
@@ -43,7 +43,7 @@ class Link:
 
     axes: tuple[Axis, Axis]
     """Of the series and of the info series."""
-    places: tuple[Place, ...]
+    places: tuple[SameInfo, ...]
     strays: tuple[I64, ...]
     """Candidates at places where there is no series. Prometheus looks for duplicates among them too."""
     read: I64
@@ -101,7 +101,7 @@ class InfoNode:
             members.setdefault(lb.keep(base.labels[row], IDENTIFYING), []).append(row)
         return Link(
             (base, infos),
-            tuple(Place(_rows(rows), found.get(place, ())) for place, rows in members.items()),
+            tuple(SameInfo(_rows(rows), found.get(place, ())) for place, rows in members.items()),
             tuple(rows for place, metrics in found.items() if place not in members for rows in metrics),
             _rows([row for metrics in found.values() for rows in metrics for row in rows.tolist()]),
         )

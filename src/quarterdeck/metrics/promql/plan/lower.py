@@ -20,7 +20,7 @@ from quarterdeck.metrics.promql.syntax.types import ValueType, type_of
 
 
 @dataclass(frozen=True, slots=True)
-class QueryTimes:
+class PlanTimes:
     """When a query is evaluated; of an instant query both ends are the same and the step is 0."""
 
     start_ms: int
@@ -61,7 +61,7 @@ EXTENDED_FUNCTIONS: Final = {
 BUCKET_FUNCTIONS: Final = frozenset({"histogram_quantile", "histogram_fraction"})
 
 
-def lower(expr: ast.Expr, text: str, times: QueryTimes) -> pn.Plan:
+def lower(expr: ast.Expr, text: str, times: PlanTimes) -> pn.Plan:
     """The plan of a checked tree; `text` is the query, for messages."""
     return _Lowering(text, times).plan(expr)
 
@@ -69,7 +69,7 @@ def lower(expr: ast.Expr, text: str, times: QueryTimes) -> pn.Plan:
 @dataclass(frozen=True, slots=True)
 class _Lowering:
     text: str
-    times: QueryTimes
+    times: PlanTimes
 
     def plan(self, expr: ast.Expr) -> pn.Plan:
         match expr:
@@ -84,7 +84,7 @@ class _Lowering:
                 return pn.Negate(operand, type_of(inner) is ValueType.SCALAR) if negative else operand
             case ast.Binary():
                 return self._binary(expr)
-            case ast.Aggregate():
+            case ast.Aggregation():
                 return self._aggregate(expr)
             case ast.Call():
                 return self._call(expr)
@@ -118,7 +118,7 @@ class _Lowering:
             return pn.VectorScalar(expr.op, lhs, rhs, False, expr.return_bool, expr.span)
         return pn.VectorVector(expr.op, lhs, rhs, expr.matching or VectorMatching(), expr.return_bool, expr.span)
 
-    def _aggregate(self, expr: ast.Aggregate) -> pn.Plan:
+    def _aggregate(self, expr: ast.Aggregation) -> pn.Plan:
         parameter = None if expr.parameter is None else self.plan(expr.parameter)
         if expr.op is AggregateOp.COUNT_VALUES and not isinstance(parameter, pn.Text):
             raise ParseError("expected a string in call to count_values", self.text, expr.span)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from quarterdeck.metrics.promql.blocks import Grid
 from quarterdeck.metrics.promql.errors import WrongTypeError
 from quarterdeck.metrics.promql.plan.leaves import BaseExpr
-from quarterdeck.metrics.promql.plan.lower import QueryTimes, lower
+from quarterdeck.metrics.promql.plan.lower import PlanTimes, lower
 from quarterdeck.metrics.promql.plan.nodes import Plan
 from quarterdeck.metrics.promql.plan.rules.aim_info import aim_info
 from quarterdeck.metrics.promql.plan.rules.check_times import check_times
@@ -47,7 +47,7 @@ def plan_query(text: str, start_ms: int, end_ms: int, step_ms: int, default_subq
         )
     grid = Grid(start_ms, step_ms or 1, 1 if instant else (end_ms - start_ms) // step_ms + 1)
     tree = resolve_durations(tree, text, end_ms - start_ms, step_ms)
-    plan = lower(tree, text, QueryTimes(start_ms, end_ms, step_ms, default_subquery_step_ms))
+    plan = lower(tree, text, PlanTimes(start_ms, end_ms, step_ms, default_subquery_step_ms))
     plan = resolve_anchors(plan, start_ms, end_ms)
     check_times(plan, text)
     plan = aim_info(plan)

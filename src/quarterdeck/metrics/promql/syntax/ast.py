@@ -265,7 +265,7 @@ class Binary:
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate:
+class Aggregation:
     """An aggregation; `grouping` are the labels of `by` or, with `without`, those that go."""
 
     op: AggregateOp
@@ -340,7 +340,7 @@ Expr: TypeAlias = (
     | Paren
     | Unary
     | Binary
-    | Aggregate
+    | Aggregation
     | Call
     | VectorSelector
     | MatrixSelector

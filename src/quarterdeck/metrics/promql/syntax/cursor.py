@@ -7,7 +7,7 @@ from quarterdeck.metrics.promql.spans import Span
 from quarterdeck.metrics.promql.syntax.durations import parse_duration_ms
 from quarterdeck.metrics.promql.syntax.lexer import Lexer
 from quarterdeck.metrics.promql.syntax.numerals import parse_number
-from quarterdeck.metrics.promql.syntax.tokens import Kind, Token
+from quarterdeck.metrics.promql.syntax.tokens import Token, TokenKind
 
 MAX_NESTING = 100
 """Brackets and right operands within each other: each costs up to seven of the thousand frames that Python has."""
@@ -50,7 +50,7 @@ class Cursor:
 
     def take_mark(self, mark: str) -> Token | None:
         """The mark, if it comes next."""
-        return self.take() if self.peek().says(Kind.MARK, mark) else None
+        return self.take() if self.peek().says(TokenKind.MARK, mark) else None
 
     def expect_mark(self, mark: str, context: str = "", expected: str = "") -> Token:
         """The mark, which must come next."""
@@ -72,6 +72,8 @@ class Cursor:
     def value_of(self, token: Token) -> float:
         """The value of a number, or of a duration in seconds."""
         try:
-            return parse_duration_ms(token.text) / 1000 if token.kind is Kind.DURATION else parse_number(token.text)
+            return (
+                parse_duration_ms(token.text) / 1000 if token.kind is TokenKind.DURATION else parse_number(token.text)
+            )
         except ValueError as error:
-            self.fail(f"{error}" if token.kind is Kind.DURATION else f"error parsing number: {error}", token.span)
+            self.fail(f"{error}" if token.kind is TokenKind.DURATION else f"error parsing number: {error}", token.span)

@@ -20,7 +20,7 @@ from quarterdeck.metrics.promql.syntax.ast import (
 )
 from quarterdeck.metrics.promql.syntax.cursor import Cursor
 from quarterdeck.metrics.promql.syntax.durations import MAX_MS
-from quarterdeck.metrics.promql.syntax.tokens import BINARY_OPS, DURATION_WORDS, Kind, Token
+from quarterdeck.metrics.promql.syntax.tokens import BINARY_OPS, DURATION_WORDS, Token, TokenKind
 
 MAX_PARTS: Final = 50
 """Numbers, signs, parentheses and calls of one length: nobody writes half as many, and those who walk it recurse."""
@@ -62,7 +62,7 @@ class _Parser:
         self._parts = 0
 
     def offset(self) -> Duration:
-        if self._cursor.peek().says(Kind.MARK, "("):
+        if self._cursor.peek().says(TokenKind.MARK, "("):
             return self._operators(self._operand(), 0)
         signs = self._signs()
         if len(signs) > 1:
@@ -91,11 +91,11 @@ class _Parser:
 
     def _operator_ahead(self) -> BinaryOp | None:
         token = self._cursor.peek()
-        op = BINARY_OPS.get(token.word) if token.kind is Kind.OPERATOR else None
+        op = BINARY_OPS.get(token.word) if token.kind is TokenKind.OPERATOR else None
         return op if op in _PRECEDENCE else None
 
     def _sign_ahead(self) -> bool:
-        return self._cursor.peek().says(Kind.OPERATOR, "+", "-")
+        return self._cursor.peek().says(TokenKind.OPERATOR, "+", "-")
 
     def _signs(self) -> list[Token]:
         signs: list[Token] = []
@@ -119,16 +119,16 @@ class _Parser:
         """What operators stand between; a number that is too large is told of at `place`, else where it is."""
         cursor, token = self._cursor, self._cursor.peek()
         self._count(token)
-        if token.kind in (Kind.NUMBER, Kind.DURATION):
+        if token.kind in (TokenKind.NUMBER, TokenKind.DURATION):
             cursor.take()
             return self._number(token, place or token.span)
-        if token.says(Kind.MARK, "("):
+        if token.says(TokenKind.MARK, "("):
             cursor.take()
             inner = self.expression(0)
             self._allow(inner.span)
             span = Span(token.span.start, self._expect(")").span.end)
             return DurationParen(inner.inner if isinstance(inner, DurationParen) else inner, span)
-        if token.kind not in (Kind.ANCHOR, Kind.IDENTIFIER) or token.text.lower() not in DURATION_WORDS:
+        if token.kind not in (TokenKind.ANCHOR, TokenKind.IDENTIFIER) or token.text.lower() not in DURATION_WORDS:
             cursor.unexpected(*self._place)
         return self._call(cursor.take())
 
@@ -136,7 +136,7 @@ class _Parser:
         value = self._cursor.value_of(token)
         if not value * 1000 <= MAX_MS:
             self._cursor.fail("duration out of range", place)
-        return NumberLiteral(value, token.kind is Kind.DURATION, token.span)
+        return NumberLiteral(value, token.kind is TokenKind.DURATION, token.span)
 
     def _call(self, token: Token) -> DurationCall | DurationExtreme:
         name = token.text.lower()

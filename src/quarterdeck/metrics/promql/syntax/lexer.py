@@ -10,7 +10,7 @@ import re
 from quarterdeck.metrics.promql.errors import ParseError
 from quarterdeck.metrics.promql.spans import Span
 from quarterdeck.metrics.promql.syntax.quoting import BadEscape, quote, quote_char, read_escape
-from quarterdeck.metrics.promql.syntax.tokens import DURATION_WORDS, FILLS, WORDS, Kind, Token
+from quarterdeck.metrics.promql.syntax.tokens import DURATION_WORDS, FILLS, WORDS, Token, TokenKind
 
 _SPACE = re.compile(r"(?:[ \t\n\r]+|#[^\r\n]*)*")
 _SPACE_ONLY = re.compile(r"[ \t\n\r]*")
@@ -62,7 +62,7 @@ class Lexer:
                 raise self._error("unclosed left parenthesis")
             if self._in_brackets:
                 raise self._error("unclosed left bracket")
-            return self._token(Kind.END, 0)
+            return self._token(TokenKind.END, 0)
         if char in "([{}]),":
             return self._bracket(char)
         if _NUMBER_START.match(self._text, self._start):
@@ -73,9 +73,9 @@ class Lexer:
             return self._word_in_brackets(char) if self._in_brackets else self._word()
         for operator in _OPERATORS:
             if self._text.startswith(operator, self._start):
-                return self._token(Kind.OPERATOR, len(operator))
+                return self._token(TokenKind.OPERATOR, len(operator))
         if char == "=" and self._ahead(1) != "~":
-            return self._token(Kind.MARK, 1)
+            return self._token(TokenKind.MARK, 1)
         if char in "!=":
             raise self._error(f"unexpected character after '{char}': {quote_char(self._ahead(1))}")
         raise self._error(f"unexpected character: {quote_char(char)}")
@@ -84,17 +84,17 @@ class Lexer:
         if not char:
             raise self._error("unexpected end of input inside braces")
         if name := _NAME.match(self._text, self._start):
-            return self._token(Kind.IDENTIFIER, len(name[0]))
+            return self._token(TokenKind.IDENTIFIER, len(name[0]))
         if char in "\"'`":
             return self._string(char)
         if char == "}":
             self._in_braces = False
-            return self._token(Kind.MARK, 1)
+            return self._token(TokenKind.MARK, 1)
         for operator in ("=~", "!~", "!="):
             if self._text.startswith(operator, self._start):
-                return self._token(Kind.OPERATOR, 2)
+                return self._token(TokenKind.OPERATOR, 2)
         if char in ",=":
-            return self._token(Kind.MARK, 1)
+            return self._token(TokenKind.MARK, 1)
         if char == "!":
             raise self._error(f"unexpected character after '!' inside braces: {quote_char(self._ahead(1))}")
         if char == "{":
@@ -109,7 +109,7 @@ class Lexer:
         if char in "()],":
             return self._bracket(char)
         if char in "+-*/%^":
-            return self._token(Kind.OPERATOR, 1)
+            return self._token(TokenKind.OPERATOR, 1)
         if _NUMBER_START.match(self._text, self._start):
             self._number_expected, self._length_seen = False, True
             return self._number()
@@ -118,7 +118,7 @@ class Lexer:
         raise self._error(f"unexpected character in duration expression: {quote_char(char)}")
 
     def _colon_before_a_number(self) -> Token:
-        colon = self._token(Kind.MARK, 1)
+        colon = self._token(TokenKind.MARK, 1)
         self._start = self._position
         if not self._length_seen:
             raise self._error("unexpected colon before duration in duration expression")
@@ -152,14 +152,14 @@ class Lexer:
                 raise self._error("unexpected character: '}'")
             case _:
                 pass
-        return self._token(Kind.MARK, 1)
+        return self._token(TokenKind.MARK, 1)
 
     def _word_in_brackets(self, char: str) -> Token:
         if char == ":":
             if self._colon_seen:
                 raise self._error("unexpected colon ':'")
             self._colon_seen = True
-            return self._token(Kind.MARK, 1)
+            return self._token(TokenKind.MARK, 1)
         if word := self._duration_word():
             return word
         raise self._error(f"unexpected character: {quote_char(char)}, expected ':'")
@@ -167,7 +167,7 @@ class Lexer:
     def _duration_word(self) -> Token | None:
         # A word of letters: what `step2` begins with is `step`.
         word = _LETTERS.match(self._text, self._start)
-        return self._token(Kind.ANCHOR, len(word[0])) if word and word[0].lower() in DURATION_WORDS else None
+        return self._token(TokenKind.ANCHOR, len(word[0])) if word and word[0].lower() in DURATION_WORDS else None
 
     def _word(self) -> Token:
         found = _METRIC_NAME.match(self._text, self._start)
@@ -175,7 +175,7 @@ class Lexer:
         word = found[0].lower()
         kind = WORDS.get(word)
         if kind is None or (word in FILLS and not self._parenthesis_follows(found.end())):
-            return self._token(Kind.METRIC_IDENTIFIER if ":" in word else Kind.IDENTIFIER, len(word))
+            return self._token(TokenKind.METRIC_IDENTIFIER if ":" in word else TokenKind.IDENTIFIER, len(word))
         return self._token(kind, len(word))
 
     def _parenthesis_follows(self, position: int) -> bool:
@@ -187,10 +187,10 @@ class Lexer:
     def _number(self) -> Token:
         end, is_number = _scan_number(self._text, self._start)
         if is_number:
-            return self._token(Kind.NUMBER, end - self._start)
+            return self._token(TokenKind.NUMBER, end - self._start)
         end, is_duration = _scan_duration(self._text, end)
         if is_duration:
-            return self._token(Kind.DURATION, end - self._start)
+            return self._token(TokenKind.DURATION, end - self._start)
         raise self._error(f"bad number or duration syntax: {quote(self._text[self._start : end])}")
 
     def _string(self, mark: str) -> Token:
@@ -229,14 +229,14 @@ class Lexer:
         return self._quoted(self._text[self._start + 1 : end], end + 1)
 
     def _quoted(self, value: str, end: int) -> Token:
-        token = Token(Kind.STRING, value, Span(self._start, end), self._text[self._start : end])
+        token = Token(TokenKind.STRING, value, Span(self._start, end), self._text[self._start : end])
         self._position = end
         return token
 
-    def _token(self, kind: Kind, length: int) -> Token:
+    def _token(self, kind: TokenKind, length: int) -> Token:
         end = self._start + length
         text = self._text[self._start : end]
-        own = kind in (Kind.IDENTIFIER, Kind.METRIC_IDENTIFIER)
+        own = kind in (TokenKind.IDENTIFIER, TokenKind.METRIC_IDENTIFIER)
         self._position = end
         return Token(kind, text if own else text.lower(), Span(self._start, end), text)
 

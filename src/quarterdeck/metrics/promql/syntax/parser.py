@@ -12,8 +12,8 @@ from typing import NamedTuple
 from quarterdeck.metrics.promql.errors import ParseError
 from quarterdeck.metrics.promql.spans import Span
 from quarterdeck.metrics.promql.syntax.ast import (
-    Aggregate,
     AggregateOp,
+    Aggregation,
     Binary,
     BinaryOp,
     Call,
@@ -33,7 +33,7 @@ from quarterdeck.metrics.promql.syntax.grouping import Modifiers, parse_labels, 
 from quarterdeck.metrics.promql.syntax.quoting import quote
 from quarterdeck.metrics.promql.syntax.ranges import parse_suffix
 from quarterdeck.metrics.promql.syntax.selectors import parse_selector
-from quarterdeck.metrics.promql.syntax.tokens import BINARY_OPS, Kind, Token
+from quarterdeck.metrics.promql.syntax.tokens import BINARY_OPS, Token, TokenKind
 from quarterdeck.metrics.promql.syntax.types import ValueType, binary_type
 
 MAX_LENGTH = 128 * 1024
@@ -73,10 +73,10 @@ def parse(text: str, *, experimental: bool = True) -> Expr:
         reason = f"the query has {len(text)} characters, and at most {MAX_LENGTH} are allowed"
         raise ParseError(reason, text[:MAX_LENGTH], Span(0, 1))
     cursor = Cursor(text, experimental=experimental)
-    if cursor.peek().kind is Kind.END:
+    if cursor.peek().kind is TokenKind.END:
         cursor.fail("no expression found in input", Span(0, 0))
     part = _Parser(cursor).parse_expression(0)
-    if cursor.peek().kind is not Kind.END:
+    if cursor.peek().kind is not TokenKind.END:
         cursor.unexpected()
     return part.expr
 
@@ -107,7 +107,7 @@ class _Parser:
 
     def _operator_ahead(self) -> BinaryOp | None:
         token = self._cursor.peek()
-        return BINARY_OPS.get(token.word) if token.kind is Kind.OPERATOR else None
+        return BINARY_OPS.get(token.word) if token.kind is TokenKind.OPERATOR else None
 
     def _built(self, expr: Expr, value_type: ValueType, parts: Sequence[_Part]) -> _Part:
         height = 1 + max((part.height for part in parts), default=0)
@@ -127,7 +127,7 @@ class _Parser:
     def _signed(self) -> _Part:
         """An operand, or one with signs before it; a sign before a number becomes part of the number."""
         signs: list[Token] = []
-        while self._cursor.peek().says(Kind.OPERATOR, "+", "-"):
+        while self._cursor.peek().says(TokenKind.OPERATOR, "+", "-"):
             signs.append(self._cursor.take())
         if not signs:
             return self._operand()
@@ -157,19 +157,19 @@ class _Parser:
     def _primary(self) -> _Part:
         cursor, token = self._cursor, self._cursor.peek()
         match token.kind:
-            case Kind.NUMBER | Kind.DURATION:
+            case TokenKind.NUMBER | TokenKind.DURATION:
                 cursor.take()
-                number = NumberLiteral(cursor.value_of(token), token.kind is Kind.DURATION, token.span)
+                number = NumberLiteral(cursor.value_of(token), token.kind is TokenKind.DURATION, token.span)
                 return _Part(number, ValueType.SCALAR)
-            case Kind.STRING:
+            case TokenKind.STRING:
                 cursor.take()
                 return _Part(StringLiteral(token.word, token.span), ValueType.STRING)
-            case Kind.MARK if token.word == "(":
+            case TokenKind.MARK if token.word == "(":
                 cursor.take()
                 inner = self.parse_expression(0)
                 span = Span(token.span.start, cursor.expect_mark(")").span.end)
                 return self._built(Paren(inner.expr, span), inner.type, (inner,))
-            case Kind.MARK if token.word == "{":
+            case TokenKind.MARK if token.word == "{":
                 return _Part(parse_selector(cursor, None), ValueType.VECTOR)
             case _:
                 return self._named(token)
@@ -180,10 +180,10 @@ class _Parser:
         if not token.names_metric:
             cursor.unexpected()
         cursor.take()
-        opens = cursor.peek().says(Kind.MARK, "(")
-        if token.kind is Kind.AGGREGATE and (opens or cursor.peek().says(Kind.KEYWORD, "by", "without")):
+        opens = cursor.peek().says(TokenKind.MARK, "(")
+        if token.kind is TokenKind.AGGREGATE and (opens or cursor.peek().says(TokenKind.KEYWORD, "by", "without")):
             return self._aggregate(token)
-        if opens and token.kind in (Kind.IDENTIFIER, Kind.ANCHOR):
+        if opens and token.kind in (TokenKind.IDENTIFIER, TokenKind.ANCHOR):
             return self._call(token)
         return _Part(parse_selector(cursor, token), ValueType.VECTOR)
 
@@ -221,20 +221,20 @@ class _Parser:
         cursor.open_aggregations += 1
         grouping: tuple[str, ...] = ()
         without = False
-        grouped = cursor.peek().kind is Kind.KEYWORD
+        grouped = cursor.peek().kind is TokenKind.KEYWORD
         if grouped:
             without = cursor.take().word == "without"
             grouping, _ = parse_labels(cursor)
         parts, end = self._arguments()
         cursor.open_aggregations -= 1
-        if not grouped and cursor.peek().says(Kind.KEYWORD, "by", "without"):
+        if not grouped and cursor.peek().says(TokenKind.KEYWORD, "by", "without"):
             without = cursor.take().word == "without"
             grouping, labels_span = parse_labels(cursor)
             end = labels_span.end
         op, span = AggregateOp(name.word), Span(name.span.start, end)
         self._check_arguments(op, parts, span)
         parameter = parts[0].expr if op.takes_parameter else None
-        expr = Aggregate(op, parts[-1].expr, parameter, grouping, without, span)
+        expr = Aggregation(op, parts[-1].expr, parameter, grouping, without, span)
         return self._built(expr, ValueType.VECTOR, parts)
 
     def _check_arguments(self, op: AggregateOp, parts: Sequence[_Part], span: Span) -> None:

@@ -6,7 +6,7 @@ What the printer writes otherwise beside an operator than by itself stays on its
 
 from typing import Final
 
-from quarterdeck.metrics.promql.syntax.ast import Aggregate, Binary, Call, Expr, NumberLiteral, Paren, Subquery, Unary
+from quarterdeck.metrics.promql.syntax.ast import Aggregation, Binary, Call, Expr, NumberLiteral, Paren, Subquery, Unary
 from quarterdeck.metrics.promql.syntax.printer import (
     is_changed_beside_operator,
     show,
@@ -48,7 +48,7 @@ def _parts(expr: Expr) -> tuple[Expr, ...]:
             return (inner,)
         case Binary():
             return expr.lhs, expr.rhs
-        case Aggregate():
+        case Aggregation():
             return (expr.expr,) if expr.parameter is None else (expr.parameter, expr.expr)
         case Call():
             return expr.args
@@ -75,7 +75,7 @@ class _Pretty:
             case Binary() if not is_changed_beside_operator(expr):
                 lhs, rhs = self.text(expr.lhs, level + 1), self.text(expr.rhs, level + 1)
                 return f"{lhs}\n{indent}{show_operator(expr)}\n{rhs}"
-            case Aggregate():
+            case Aggregation():
                 return f"{indent}{show_head(expr)}(\n{self._list(_parts(expr), level)}\n{indent})"
             case Call() if expr.args:
                 return f"{indent}{expr.function}(\n{self._list(expr.args, level)}\n{indent})"

@@ -12,7 +12,7 @@ from typing import assert_never
 from quarterdeck.metrics.promql.floats import show_float, show_short
 from quarterdeck.metrics.promql.labels import METRIC_NAME, is_plain_name
 from quarterdeck.metrics.promql.syntax.ast import (
-    Aggregate,
+    Aggregation,
     AtAnchor,
     Binary,
     BinaryOp,
@@ -63,7 +63,7 @@ def show(expr: Expr) -> str:
             return ("-" if expr.negative else "+") + show(expr.expr)
         case Binary():
             return _show_binary(expr)
-        case Aggregate():
+        case Aggregation():
             return _show_aggregate(expr)
         case Call():
             return f"{expr.function}({', '.join(map(show, expr.args))})"
@@ -159,12 +159,12 @@ def _show_matching(matching: VectorMatching) -> str:
     return shown + ("" if right is None else f" fill_right ({show_short(right)})")
 
 
-def _show_aggregate(expr: Aggregate) -> str:
+def _show_aggregate(expr: Aggregation) -> str:
     parameter = "" if expr.parameter is None else f"{show(expr.parameter)}, "
     return f"{show_head(expr)}({parameter}{show(expr.expr)})"
 
 
-def show_head(expr: Aggregate) -> str:
+def show_head(expr: Aggregation) -> str:
     """What stands before the parenthesis."""
     if expr.without or expr.grouping:
         return f"{expr.op} {'without' if expr.without else 'by'} ({_show_labels(expr.grouping)}) "

@@ -20,7 +20,7 @@ from quarterdeck.metrics.promql.syntax.ast import (
 )
 from quarterdeck.metrics.promql.syntax.cursor import Cursor
 from quarterdeck.metrics.promql.syntax.duration_exprs import Place, parse_duration, parse_offset
-from quarterdeck.metrics.promql.syntax.tokens import Kind
+from quarterdeck.metrics.promql.syntax.tokens import TokenKind
 
 _LENGTHS = "number, duration, step(), or range()"
 _LENGTHS_OR_END = 'number, duration, step(), range(), or "]"'
@@ -31,13 +31,13 @@ _MAX_TIME_MS = 2**63 - 1
 def parse_suffix(cursor: Cursor, expr: Expr) -> Expr | None:
     """The expression with the suffix that comes next; None when none comes next."""
     token = cursor.peek()
-    if token.says(Kind.MARK, "["):
+    if token.says(TokenKind.MARK, "["):
         return _parse_range(cursor, expr)
-    if token.says(Kind.KEYWORD, "offset"):
+    if token.says(TokenKind.KEYWORD, "offset"):
         return _parse_offset(cursor, expr)
-    if token.says(Kind.OPERATOR, "@"):
+    if token.says(TokenKind.OPERATOR, "@"):
         return _parse_at(cursor, expr)
-    if token.says(Kind.KEYWORD, *Extension):
+    if token.says(TokenKind.KEYWORD, *Extension):
         return _parse_extension(cursor, expr)
     return None
 
@@ -47,7 +47,7 @@ def _parse_range(cursor: Cursor, expr: Expr) -> MatrixSelector | Subquery:
     length = _parse_positive_length(cursor, Place("subquery or range selector", _LENGTHS))
     if cursor.take_mark(":"):
         step = _NO_LENGTH
-        if not cursor.peek().says(Kind.MARK, "]"):
+        if not cursor.peek().says(TokenKind.MARK, "]"):
             step = _parse_positive_length(cursor, Place("subquery selector", _LENGTHS_OR_END))
         closing = cursor.expect_mark("]", "subquery selector", '"]"')
         return Subquery(
@@ -153,14 +153,14 @@ def _parse_at(cursor: Cursor, expr: Expr) -> Expr:
 
 def _parse_time(cursor: Cursor, expr: Expr) -> tuple[At, int]:
     """What follows `@`, and where it ends."""
-    if cursor.peek().says(Kind.ANCHOR, "start", "end"):
+    if cursor.peek().says(TokenKind.ANCHOR, "start", "end"):
         anchor = AtAnchor(cursor.take().word)
         cursor.expect_mark("(", "@", "timestamp")
         return anchor, cursor.expect_mark(")", "@", "timestamp").span.end
     negative = False
-    if cursor.peek().says(Kind.OPERATOR, "+", "-"):
+    if cursor.peek().says(TokenKind.OPERATOR, "+", "-"):
         negative = cursor.take().word == "-"
-    if cursor.peek().kind not in (Kind.NUMBER, Kind.DURATION):
+    if cursor.peek().kind not in (TokenKind.NUMBER, TokenKind.DURATION):
         cursor.unexpected("@", "timestamp")
     token = cursor.take()
     seconds = cursor.value_of(token)

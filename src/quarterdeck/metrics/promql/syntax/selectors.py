@@ -5,7 +5,7 @@ from quarterdeck.metrics.promql.spans import Span
 from quarterdeck.metrics.promql.syntax.ast import Matcher, MatchOp, VectorSelector
 from quarterdeck.metrics.promql.syntax.cursor import Cursor
 from quarterdeck.metrics.promql.syntax.regex import InvalidRegex, compile_matcher
-from quarterdeck.metrics.promql.syntax.tokens import MATCH_OPS, Kind, Token
+from quarterdeck.metrics.promql.syntax.tokens import MATCH_OPS, Token, TokenKind
 
 _CONTEXT = "label matching"
 
@@ -13,7 +13,7 @@ _CONTEXT = "label matching"
 def parse_selector(cursor: Cursor, name: Token | None) -> VectorSelector:
     """The selector whose name, if it stands before the braces, was already taken."""
     start = name or cursor.peek()
-    if not cursor.peek().says(Kind.MARK, "{"):
+    if not cursor.peek().says(TokenKind.MARK, "{"):
         assert name is not None, "a selector begins with a name or a brace"
         return VectorSelector(name.text, (_named(name.text),), span=name.span)
     cursor.take()
@@ -31,14 +31,14 @@ def _named(name: str) -> Matcher:
 def _parse_matchers(cursor: Cursor) -> list[Matcher]:
     """The matchers up to the closing brace; a bare string is a metric's name, and a comma may follow the last one."""
     matchers: list[Matcher] = []
-    while not (cursor.peek().says(Kind.MARK, "}")):
+    while not (cursor.peek().says(TokenKind.MARK, "}")):
         name = cursor.peek()
-        if name.kind not in (Kind.IDENTIFIER, Kind.STRING):
+        if name.kind not in (TokenKind.IDENTIFIER, TokenKind.STRING):
             cursor.unexpected(_CONTEXT, 'identifier or "}"')
         cursor.take()
-        if cursor.peek().word in MATCH_OPS and cursor.peek().kind in (Kind.OPERATOR, Kind.MARK):
+        if cursor.peek().word in MATCH_OPS and cursor.peek().kind in (TokenKind.OPERATOR, TokenKind.MARK):
             matchers.append(_parse_matcher(cursor, name))
-        elif name.kind is Kind.STRING:
+        elif name.kind is TokenKind.STRING:
             matchers.append(_named(name.word))
         else:
             cursor.unexpected(_CONTEXT, "label matching operator")
@@ -49,7 +49,7 @@ def _parse_matchers(cursor: Cursor) -> list[Matcher]:
 
 def _parse_matcher(cursor: Cursor, name: Token) -> Matcher:
     op = MATCH_OPS[cursor.take().word]
-    if cursor.peek().kind is not Kind.STRING:
+    if cursor.peek().kind is not TokenKind.STRING:
         cursor.unexpected(_CONTEXT, "string")
     value = cursor.take()
     if op in (MatchOp.REGEX, MatchOp.NOT_REGEX):

@@ -8,7 +8,7 @@ from quarterdeck.metrics.promql.syntax.ast import AggregateOp, BinaryOp, MatchOp
 from quarterdeck.metrics.promql.syntax.quoting import quote
 
 
-class Kind(StrEnum):
+class TokenKind(StrEnum):
     """What sort of word a token is."""
 
     END = "end of input"
@@ -31,7 +31,7 @@ class Kind(StrEnum):
 class Token:
     """One word of a query; `word` is what it says, lower case for all that is not the user's own."""
 
-    kind: Kind
+    kind: TokenKind
     word: str
     span: Span
     text: str
@@ -41,62 +41,62 @@ class Token:
     def shown(self) -> str:
         """As Prometheus names it in a message."""
         match self.kind:
-            case Kind.END:
+            case TokenKind.END:
                 return "end of input"
-            case Kind.IDENTIFIER | Kind.METRIC_IDENTIFIER:
+            case TokenKind.IDENTIFIER | TokenKind.METRIC_IDENTIFIER:
                 return f"{self.kind} {quote(self.text)}"
-            case Kind.STRING | Kind.NUMBER | Kind.DURATION:
+            case TokenKind.STRING | TokenKind.NUMBER | TokenKind.DURATION:
                 # Go cuts after ten characters what has more than ten bytes.
                 cut = "..." if len(self.text.encode()) > 10 else ""
                 return f"{self.kind} {quote(self.text[:10])}{cut}"
-            case Kind.OPERATOR:
+            case TokenKind.OPERATOR:
                 return f"<op:{self.text}>"
-            case Kind.AGGREGATE:
+            case TokenKind.AGGREGATE:
                 return f"<aggr:{self.text}>"
-            case Kind.KEYWORD:
+            case TokenKind.KEYWORD:
                 return f"<{self.text}>"
-            case Kind.ANCHOR | Kind.MARK:
+            case TokenKind.ANCHOR | TokenKind.MARK:
                 return quote(self.text)
 
     @property
     def names_metric(self) -> bool:
         """Whether it may be a metric's name, as many words of the language may."""
-        is_word = self.kind is Kind.OPERATOR and self.word.isalnum()
+        is_word = self.kind is TokenKind.OPERATOR and self.word.isalnum()
         return (is_word or self.kind in _NAMES) and self.word not in NOT_METRIC_NAMES
 
     @property
     def names_label(self) -> bool:
         """Whether it may be a label in a list of labels, as most words of the language may."""
-        is_word = self.kind is Kind.OPERATOR and self.word.isalnum()
+        is_word = self.kind is TokenKind.OPERATOR and self.word.isalnum()
         return (is_word or self.kind in _NAMES) and self.word not in NOT_LABELS
 
     @property
     def begins_expression(self) -> bool:
         """Whether an expression can begin with it."""
-        sign = self.says(Kind.OPERATOR, "+", "-")
-        return sign or self.names_metric or self.kind in _LITERALS or self.says(Kind.MARK, "(", "{")
+        sign = self.says(TokenKind.OPERATOR, "+", "-")
+        return sign or self.names_metric or self.kind in _LITERALS or self.says(TokenKind.MARK, "(", "{")
 
-    def says(self, kind: Kind, *words: str) -> bool:
+    def says(self, kind: TokenKind, *words: str) -> bool:
         """Whether it is of this kind and one of these words."""
         return self.kind is kind and self.word in words
 
 
-_NAMES = (Kind.IDENTIFIER, Kind.METRIC_IDENTIFIER, Kind.AGGREGATE, Kind.KEYWORD, Kind.ANCHOR)
-_LITERALS = (Kind.NUMBER, Kind.DURATION, Kind.STRING)
+_NAMES = (TokenKind.IDENTIFIER, TokenKind.METRIC_IDENTIFIER, TokenKind.AGGREGATE, TokenKind.KEYWORD, TokenKind.ANCHOR)
+_LITERALS = (TokenKind.NUMBER, TokenKind.DURATION, TokenKind.STRING)
 
 FILLS = frozenset({"fill", "fill_left", "fill_right"})
 """Keywords only where a parenthesis follows, else names like any other."""
 
-WORDS: dict[str, Kind] = {
-    **{op.value: Kind.OPERATOR for op in BinaryOp if op.value.isalnum()},
-    **{op.value: Kind.AGGREGATE for op in AggregateOp},
+WORDS: dict[str, TokenKind] = {
+    **{op.value: TokenKind.OPERATOR for op in BinaryOp if op.value.isalnum()},
+    **{op.value: TokenKind.AGGREGATE for op in AggregateOp},
     **dict.fromkeys(
         ("offset", "smoothed", "anchored", "by", "without", "on", "ignoring", "group_left", "group_right", "bool"),
-        Kind.KEYWORD,
+        TokenKind.KEYWORD,
     ),
-    **dict.fromkeys(FILLS, Kind.KEYWORD),
-    **dict.fromkeys(("start", "end", "step", "range", "max_of", "min_of"), Kind.ANCHOR),
-    **dict.fromkeys(("inf", "nan"), Kind.NUMBER),
+    **dict.fromkeys(FILLS, TokenKind.KEYWORD),
+    **dict.fromkeys(("start", "end", "step", "range", "max_of", "min_of"), TokenKind.ANCHOR),
+    **dict.fromkeys(("inf", "nan"), TokenKind.NUMBER),
 }
 """What words mean outside of braces; upper and lower case are the same."""
 

@@ -6,7 +6,7 @@ An expression's type follows from its shape alone. Whether the shape is allowed 
 from typing import assert_never
 
 from quarterdeck.metrics.promql.syntax.ast import (
-    Aggregate,
+    Aggregation,
     Binary,
     Call,
     Expr,
@@ -45,7 +45,7 @@ def type_of(expr: Expr) -> ValueType:
             return binary_type(type_of(expr.lhs), type_of(expr.rhs))
         case Call():
             return FUNCTIONS[expr.function].returns
-        case Aggregate() | VectorSelector():
+        case Aggregation() | VectorSelector():
             return ValueType.VECTOR
         case MatrixSelector() | Subquery():
             return ValueType.MATRIX

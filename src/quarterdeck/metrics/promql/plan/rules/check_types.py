@@ -9,8 +9,8 @@ from quarterdeck.metrics.promql.errors import ParseError
 from quarterdeck.metrics.promql.labels import METRIC_NAME
 from quarterdeck.metrics.promql.spans import Span
 from quarterdeck.metrics.promql.syntax.ast import (
-    Aggregate,
     AggregateOp,
+    Aggregation,
     Binary,
     Call,
     Cardinality,
@@ -58,7 +58,7 @@ class _Check:
                 return self._check_unary(expr)
             case Binary():
                 return self._check_binary(expr)
-            case Aggregate():
+            case Aggregation():
                 return self._check_aggregate(expr)
             case Call():
                 return self._check_call(expr)
@@ -128,7 +128,7 @@ class _Check:
             if fills:
                 self._fail("filling in missing series not allowed for set operators", expr.span)
 
-    def _check_aggregate(self, expr: Aggregate) -> ValueType:
+    def _check_aggregate(self, expr: Aggregation) -> ValueType:
         self._expect(expr.expr, ValueType.VECTOR, "aggregation expression")
         if expr.parameter is not None:
             wanted = ValueType.STRING if expr.op is AggregateOp.COUNT_VALUES else ValueType.SCALAR

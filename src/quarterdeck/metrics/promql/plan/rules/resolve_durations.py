@@ -51,7 +51,7 @@ class _Resolving:
             case ast.Binary(lhs=lhs, rhs=rhs):
                 left, right = self.tree(lhs), self.tree(rhs)
                 return expr if left is lhs and right is rhs else replace(expr, lhs=left, rhs=right)
-            case ast.Aggregate(expr=inner, parameter=parameter):
+            case ast.Aggregation(expr=inner, parameter=parameter):
                 found = self.tree(inner)
                 chosen = None if parameter is None else self.tree(parameter)
                 return expr if found is inner and chosen is parameter else replace(expr, expr=found, parameter=chosen)
