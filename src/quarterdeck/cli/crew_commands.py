@@ -136,7 +136,7 @@ def warm(
 ) -> None:
     """Compile ahead what the first start would compile, for images.
 
-    PromQL and log search run code that is compiled for the processor of the machine. Without this command the first
+    Queries run code that is compiled for the processor of the machine. Without this command the first
     start on a machine compiles it: one process compiles for half a minute or more, and the others wait. Nothing is
     compiled twice. Processes load compiled code only from folders that nobody except root and their own user can write,
     so an image may compile as root and run as anybody. On another kind of processor the first start compiles again.
