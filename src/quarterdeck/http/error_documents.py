@@ -31,16 +31,29 @@ def rendered(error: QuarterdeckError) -> bytes:
 
 
 def parse_error(body: bytes) -> QuarterdeckError:
-    """The error in an answer. Something in between may have added words to it. Anything else raises `ValueError`."""
+    """The error in an answer, to which somebody in between may have added words; anything else raises `ValueError`."""
     try:
-        told: Any = json.loads(body)["error"]
-        code = ErrorCode(told["code"])
-        parts = [told[name] for name in ("what", "why", "next_step")]
-        retryable = told["retryable"]
+        told: object = json.loads(body)["error"]
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise ValueError(f"an error that cannot be read: {type(error).__name__}: {str(error)[:200]}") from None
+        raise _unreadable(error) from None
+    return error_of(told)
+
+
+def error_of(told: object) -> QuarterdeckError:
+    """The error that stands in a document, as it was raised elsewhere; anything else raises `ValueError`."""
+    try:
+        document = cast("dict[str, Any]", told)
+        code = ErrorCode(document["code"])
+        parts = [document[name] for name in ("what", "why", "next_step")]
+        retryable = document["retryable"]
+    except (ValueError, TypeError, KeyError) as error:
+        raise _unreadable(error) from None
     if not isinstance(retryable, bool) or not all(isinstance(part, str) for part in parts):
         raise ValueError("an error that cannot be read: a part of it has another type")
     what, why, next_step = (cast("str", part)[:_MOST_WORDS] for part in parts)
-    f"{what}{why}{next_step}".encode()  # half of a surrogate pair is not text; the error is a ValueError
+    f"{what}{why}{next_step}".encode()  # half of a surrogate pair is no text, and its error is a ValueError
     return QuarterdeckError(code, what, why, next_step, retryable)
+
+
+def _unreadable(error: Exception) -> ValueError:
+    return ValueError(f"an error that cannot be read: {type(error).__name__}: {str(error)[:200]}")

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol, TypeAlias
 
-from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.core.errors import QuarterdeckError
+from quarterdeck.http.error_documents import error_of
 
 Document: TypeAlias = Mapping[str, Any]
 
@@ -98,7 +99,7 @@ def read_done(document: Document) -> Done:
     status = ToldStatus(document["status"])
     return Done(
         status,
-        read_error(document["error"]) if status is ToldStatus.ERROR else None,
+        error_of(document["error"]) if status is ToldStatus.ERROR else None,
         tuple(Problem(str(one["url"]), str(one["why"]), int(one["lines"])) for one in document["problems"]),
         int(document["matches"]),
         int(document["bytes"]),
@@ -106,15 +107,4 @@ def read_done(document: Document) -> Done:
         len(document["workers"]),
         int(document["retried"]),
         float(document["seconds"]),
-    )
-
-
-def read_error(document: Document) -> QuarterdeckError:
-    """An error as it was raised elsewhere."""
-    return QuarterdeckError(
-        ErrorCode(document["code"]),
-        str(document["what"]),
-        str(document["why"]),
-        str(document["next_step"]),
-        bool(document["retryable"]),
     )
