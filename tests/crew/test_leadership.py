@@ -199,6 +199,17 @@ async def test_a_refused_write_ends_leadership_at_once(sql: Callable[[], SqlData
 
 
 @played
+async def test_a_fence_that_was_refused_ends_the_leadership_under_it_alone(sql: Callable[[], SqlDatabase]) -> None:
+    async with candidates(sql(), "a") as (a,):
+        fence = await a.wait_leads()
+        a.leadership.refused(Fence(fence - 1))
+        assert a.leadership.fence == fence
+        a.leadership.refused(fence)
+        assert a.leadership.fence is None
+        assert await a.wait_leads() > fence + 1
+
+
+@played
 async def test_a_follower_that_comes_late_is_told_at_once(sql: Callable[[], SqlDatabase]) -> None:
     async with candidates(sql(), "a") as (a,):
         fence = await a.wait_leads()
