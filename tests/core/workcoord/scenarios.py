@@ -40,6 +40,7 @@ from quarterdeck.core.workcoord.messages import (
 from quarterdeck.core.workcoord.model import AttemptId
 from quarterdeck.core.workcoord.worker import effects as we
 from quarterdeck.core.workcoord.worker import events as wv
+from quarterdeck.core.workcoord.worker.records import DropReason
 from quarterdeck.core.workcoord.worker.tables import ATTEMPT_TABLE, AttemptState, AttemptTrigger
 from tests.core.workcoord.harness import (
     ACCEPTING,
@@ -743,7 +744,7 @@ def a_stopping_attempt_that_was_faster_is_canceled_and_its_result_dropped() -> N
     (attempt,) = mate.machine.attempts()
     effects = mate.succeeds(attempt)
     assert attempt.state is A.ENDED
-    assert of(we.DropResult, effects) == [we.DropResult(attempt.attempt_id)]
+    assert of(we.DropResult, effects) == [we.DropResult(attempt.attempt_id, DropReason.CANCELED)]
     assert mate.told(effects) == [WorkCanceled(attempt.attempt_id)]
     assert mate.machine.busy_slots == 0
 
@@ -814,7 +815,7 @@ def an_acknowledged_artifact_lingers() -> None:
     assert effects == [we.ReleaseResult(attempt.attempt_id)]
     assert (mate.session(session).outstanding, mate.session(session).attempts) == (0, {})
     assert of(we.DropResult, mate.advance(29.9)) == []
-    assert of(we.DropResult, mate.advance(0.1)) == [we.DropResult(attempt.attempt_id)]
+    assert of(we.DropResult, mate.advance(0.1)) == [we.DropResult(attempt.attempt_id, DropReason.ACKNOWLEDGED)]
 
 
 @attempts(A.READY, X.CANCEL)
@@ -826,7 +827,7 @@ def a_ready_attempt_is_canceled_and_its_artifact_dropped() -> None:
     effects = mate.cancels(attempt, session)
     assert attempt.state is A.ENDED
     assert effects == [
-        we.DropResult(attempt.attempt_id),
+        we.DropResult(attempt.attempt_id, DropReason.CANCELED),
         we.SendToCoordinator(session, WorkCanceled(attempt.attempt_id)),
     ]
 
@@ -840,7 +841,7 @@ def a_ready_artifact_that_is_evicted_is_reported_lost() -> None:
     effects = mate.evicts(attempt)
     assert attempt.state is A.ENDED
     assert mate.told(effects) == [ArtifactLost(attempt.attempt_id, "evicted")]
-    assert of(we.DropResult, effects) == [we.DropResult(attempt.attempt_id)]
+    assert of(we.DropResult, effects) == [we.DropResult(attempt.attempt_id, DropReason.EVICTED)]
     assert mate.session(session).outstanding == 0
 
 
@@ -854,7 +855,7 @@ def a_ready_artifact_lingers_when_its_session_is_gone() -> None:
     assert attempt.state is A.LINGERING
     assert effects == [we.ReleaseResult(attempt.attempt_id), we.ClearSession(session)]
     assert of(we.DropResult, mate.advance(29.9)) == []
-    assert of(we.DropResult, mate.advance(0.1)) == [we.DropResult(attempt.attempt_id)]
+    assert of(we.DropResult, mate.advance(0.1)) == [we.DropResult(attempt.attempt_id, DropReason.CANCELED)]
 
 
 @attempts(A.LINGERING, X.LOSE)
@@ -866,4 +867,4 @@ def a_lingering_artifact_that_is_evicted_is_dropped_and_nobody_told() -> None:
     mate.acknowledged(attempt, session)
     effects = mate.evicts(attempt)
     assert attempt.state is A.ENDED
-    assert effects == [we.DropResult(attempt.attempt_id)]
+    assert effects == [we.DropResult(attempt.attempt_id, DropReason.ACKNOWLEDGED)]

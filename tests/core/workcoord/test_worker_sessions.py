@@ -27,10 +27,11 @@ from quarterdeck.core.workcoord.messages import (
     WorkReturned,
 )
 from quarterdeck.core.workcoord.model import AttemptId, LivenessPolicy
+from quarterdeck.core.workcoord.peer import CloseReason
 from quarterdeck.core.workcoord.worker import effects as we
 from quarterdeck.core.workcoord.worker import events as wv
 from quarterdeck.core.workcoord.worker.credit import divide
-from quarterdeck.core.workcoord.worker.records import WorkerSession
+from quarterdeck.core.workcoord.worker.records import DropReason, WorkerSession
 from quarterdeck.core.workcoord.worker.tables import AttemptState
 from tests.core.workcoord.harness import ACCEPTING, ARTIFACT, DRAINING, LEAF, PAUSED, Mate, key, leaf, of
 
@@ -120,7 +121,7 @@ def test_a_worker_registers_again_only_when_everything_of_the_lost_session_has_s
     assert not of(we.ClearSession, mate.stops(stopping))
     assert not of(we.ClearSession, mate.succeeds(foreign))
     effects = mate.succeeds(running)
-    assert effects == [we.DropResult(running.attempt_id), we.ClearSession(session)]
+    assert effects == [we.DropResult(running.attempt_id, DropReason.CANCELED), we.ClearSession(session)]
 
 
 def test_losing_a_coordinator_cancels_all_that_its_session_owned_and_nothing_else() -> None:
@@ -167,7 +168,7 @@ def test_a_coordinator_that_says_goodbye_is_gone() -> None:
     mate = Mate()
     session = mate.opens()
     effects = mate.hears(session, Goodbye("a new version"))
-    assert effects == [we.CloseSession(session, "a new version"), we.ClearSession(session)]
+    assert effects == [we.CloseSession(session, CloseReason.GOODBYE, "a new version"), we.ClearSession(session)]
     assert list(mate.machine.sessions()) == []
 
 
@@ -180,7 +181,7 @@ def test_a_silent_coordinator_is_lost_after_three_beats() -> None:
     effects = mate.advance(2.99, silent=[session])
     assert mate.told(effects) == [WorkerBeat(ACCEPTING)] * 2
     effects = mate.advance(0.01, silent=[session])
-    assert of(we.CloseSession, effects) == [we.CloseSession(session, "nothing heard for 3.0 s", orderly=False)]
+    assert of(we.CloseSession, effects) == [we.CloseSession(session, CloseReason.SILENT, "nothing heard for 3.0 s")]
     assert list(mate.machine.sessions()) == []
     assert mate.machine.next_deadline() is None
 
@@ -267,7 +268,7 @@ def test_a_result_that_nobody_acknowledges_expires() -> None:
     mate.succeeds(attempt)
     assert of(we.DropResult, mate.advance(599.9)) == []
     effects = mate.advance(0.1)
-    assert of(we.DropResult, effects) == [we.DropResult(attempt.attempt_id)]
+    assert of(we.DropResult, effects) == [we.DropResult(attempt.attempt_id, DropReason.EXPIRED)]
     assert of(ArtifactLost, mate.told(effects)) == [ArtifactLost(attempt.attempt_id, "expired")]
     assert mate.machine.counters["artifacts_expired"] == 1
     assert mate.session(session).outstanding == 0
@@ -285,11 +286,11 @@ def test_a_result_that_was_acknowledged_or_orphaned_lingers_for_a_fetch_under_wa
     mate.advance(19.9)
     assert of(we.DropResult, mate.log) == []
     mate.advance(0.1)
-    assert of(we.DropResult, mate.log) == [we.DropResult(acknowledged.attempt_id)]
+    assert of(we.DropResult, mate.log) == [we.DropResult(acknowledged.attempt_id, DropReason.ACKNOWLEDGED)]
     mate.advance(9.9)
     assert len(of(we.DropResult, mate.log)) == 1
     mate.advance(0.1)
-    assert of(we.DropResult, mate.log)[1:] == [we.DropResult(orphaned.attempt_id)]
+    assert of(we.DropResult, mate.log)[1:] == [we.DropResult(orphaned.attempt_id, DropReason.CANCELED)]
     assert list(mate.machine.attempts()) == []
 
 
@@ -312,7 +313,7 @@ def test_a_drain_hands_back_what_has_not_begun_and_lets_what_runs_finish() -> No
     assert of(we.FinishDrain, mate.succeeds(running)) == []  # not before the result is fetched
     effects = mate.acknowledged(running, session)
     assert mate.told(effects) == [Goodbye("drained")]
-    assert of(we.CloseSession, effects) == [we.CloseSession(session, "drained")]
+    assert of(we.CloseSession, effects) == [we.CloseSession(session, CloseReason.GOODBYE, "drained")]
     assert effects[-1] == we.FinishDrain(clean=True)
     assert mate.advance(1000) == []
 
@@ -349,7 +350,7 @@ def test_a_result_that_nobody_fetches_holds_a_drain_up_until_its_coordinator_is_
     assert of(we.FinishDrain, mate.step(wv.DrainRequested())) == []
     effects = mate.loses(session)
     assert of(we.FinishDrain, effects) == [we.FinishDrain(clean=True)]
-    assert of(we.DropResult, effects) == [we.DropResult(attempt.attempt_id)]
+    assert of(we.DropResult, effects) == [we.DropResult(attempt.attempt_id, DropReason.CANCELED)]
 
 
 def test_a_drain_that_takes_too_long_stops_what_runs() -> None:
@@ -374,7 +375,8 @@ def test_a_drain_may_end_in_the_middle_of_canceling_a_query() -> None:
     assert of(we.FinishDrain, mate.step(wv.DrainRequested())) == []
     effects = mate.hears(session, CancelQuery(key().query_id))
     assert mate.told(effects) == [WorkCanceled(ready.attempt_id), WorkCanceled(other.attempt_id), Goodbye("drained")]
-    assert of(we.DropResult, effects) == [we.DropResult(ready.attempt_id), we.DropResult(other.attempt_id)]
+    dropped = [we.DropResult(one.attempt_id, DropReason.CANCELED) for one in (ready, other)]
+    assert of(we.DropResult, effects) == dropped
     assert of(we.FinishDrain, effects) == [we.FinishDrain(clean=True)]
 
 
@@ -512,7 +514,7 @@ def test_a_session_that_opens_after_the_drain_has_ended_is_told_goodbye() -> Non
     mate.log.clear()
     late = mate.opens("late")
     assert mate.told(mate.log, late) == [Goodbye("drained")]
-    assert of(we.CloseSession, mate.log) == [we.CloseSession(late, "drained")]
+    assert of(we.CloseSession, mate.log) == [we.CloseSession(late, CloseReason.GOODBYE, "drained")]
     assert list(mate.machine.sessions()) == []
 
 

@@ -779,7 +779,8 @@ def worker_agrees(watched: Watched) -> None:
     assert ran + len(meter._running) == effects["StartExecution"]
     assert metrics.execution.cancel.count + len(meter._stopping) == effects["StopExecution"]
     assert sum(moved(metrics.artifacts.removed).values()) == effects["DropResult"]
-    assert sum(moved(metrics.artifacts.removed).values()) + len(meter._kept) == events["ExecutionSucceeded"]
+    kept = sum(each.state in ("ready", "lingering") for each in machine.attempts())
+    assert sum(moved(metrics.artifacts.removed).values()) + kept == events["ExecutionSucceeded"]
     assert sum(moved(metrics.control.disconnects).values()) == (
         machine.counters["sessions_opened"] - sum(1 for _ in machine.sessions())
     )

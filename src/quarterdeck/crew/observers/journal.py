@@ -12,6 +12,7 @@ from quarterdeck.core.workcoord import messages as m
 from quarterdeck.core.workcoord.coordinator import effects as cef
 from quarterdeck.core.workcoord.coordinator import events as cev
 from quarterdeck.core.workcoord.model import AttemptId, WorkKey
+from quarterdeck.core.workcoord.peer import CloseReason
 from quarterdeck.core.workcoord.worker import effects as wef
 from quarterdeck.core.workcoord.worker import events as wev
 from quarterdeck.telemetry.logs import get_logger
@@ -164,7 +165,8 @@ class WorkerJournal:
                 _log.debug("work is told to stop", **_of(attempt))
             case wef.SendToCoordinator(session_id, m.ArtifactLost(attempt, reason)):
                 _log.warning("result lost", **_of(attempt), session_id=session_id, reason=reason)
-            case wef.CloseSession(session_id, detail, orderly):
+            case wef.CloseSession(session_id, reason, detail):
+                orderly = reason is CloseReason.GOODBYE
                 (_log.info if orderly else _log.warning)("session closed", session_id=session_id, detail=detail)
             case wef.FinishDrain(clean):
                 _log.info("drained" if clean else "the time for draining ran out")

@@ -268,8 +268,6 @@ class WorkerMeter:
         """Of attempts that wait for a place."""
         self._running: dict[AttemptId, tuple[WorkKind, float]] = {}
         self._stopping: dict[AttemptId, float] = {}
-        self._kept: dict[AttemptId, RemovalReason | None] = {}
-        """Artifacts that are there; None while somebody waits for one, then why nobody does."""
         self._sessions: dict[SessionId, str] = {}
         self._peers = Absences()
         self._protocol_errors = 0
@@ -281,7 +279,6 @@ class WorkerMeter:
                 self._waiting_since[assignment.attempt] = now
             case wev.ExecutionSucceeded(attempt):
                 self._ran(attempt, cef.Outcome.SUCCEEDED, now)
-                self._kept[attempt] = None
             case wev.ExecutionEnded(attempt):
                 self._ran(attempt, cef.Outcome.SUCCEEDED, now)
             case wev.ExecutionFailed(attempt):
@@ -298,12 +295,12 @@ class WorkerMeter:
             case _:
                 pass
         for effect in effects:
-            self._done(effect, event, effects, now)
+            self._done(effect, now)
         if len(self._waiting_since) > self._machine.queued:
             self._forget_orphans()
         self._protocol_errors = self._machine.counters.get("protocol_errors", 0)
 
-    def _done(self, effect: wef.Effect, event: wev.Event, effects: list[wef.Effect], now: float) -> None:
+    def _done(self, effect: wef.Effect, now: float) -> None:
         match effect:
             case wef.StartExecution(attempt, spec):
                 self._running[attempt] = (spec.kind, now)
@@ -311,13 +308,10 @@ class WorkerMeter:
                 self._metrics.execution.task_wait.observe(waited_s, _of(attempt))
             case wef.StopExecution(attempt):
                 self._stopping[attempt] = now
-            case wef.ReleaseResult(attempt):
-                self._kept[attempt] = RemovalReason.ACKNOWLEDGED if _is_ack(event) else RemovalReason.CANCELED
-            case wef.DropResult(attempt):
-                reason = self._kept.pop(attempt) or _why_dropped(event, effects)
-                self._metrics.artifacts.removed[reason].inc(1, _of(attempt))
-            case wef.CloseSession(session_id):
-                self._closed(session_id, _why_closed(session_id, event, effects), now)
+            case wef.DropResult(attempt, reason):
+                self._metrics.artifacts.removed[RemovalReason(reason.value)].inc(1, _of(attempt))
+            case wef.CloseSession(session_id, reason):
+                self._closed(session_id, DisconnectReason(reason.value), now)
             case _:
                 pass
 
@@ -347,35 +341,3 @@ class WorkerMeter:
         if coordinator_id is not None:
             self._metrics.control.disconnects[reason].inc()
             self._peers.left(coordinator_id, now)
-
-
-def _is_ack(event: wev.Event) -> bool:
-    return isinstance(event, wev.MessageReceived) and isinstance(event.message, m.ArtifactAck)
-
-
-def _why_dropped(event: wev.Event, effects: list[wef.Effect]) -> RemovalReason:
-    """Of an artifact that somebody was still to fetch."""
-    match event:
-        case wev.ResultEvicted():
-            return RemovalReason.EVICTED
-        case wev.TimePassed() if not any(isinstance(effect, wef.FinishDrain) for effect in effects):
-            return RemovalReason.EXPIRED
-        case _:
-            return RemovalReason.CANCELED
-
-
-def _why_closed(session_id: SessionId, event: wev.Event, effects: list[wef.Effect]) -> DisconnectReason:
-    """The machine's effect does not say it in a word."""
-    for effect in effects:
-        match effect:
-            case wef.SendToCoordinator(told, m.Goodbye()) if told == session_id:
-                return DisconnectReason.GOODBYE
-            case _:
-                pass
-    match event:
-        case wev.MessageReceived(_, m.Goodbye()):
-            return DisconnectReason.GOODBYE
-        case wev.MessageReceived():
-            return DisconnectReason.PROTOCOL
-        case _:
-            return DisconnectReason.SILENT

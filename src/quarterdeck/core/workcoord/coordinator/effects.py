@@ -10,22 +10,13 @@ from enum import StrEnum
 from quarterdeck.core.ids import QueryId, SessionId, WorkerId
 from quarterdeck.core.workcoord.messages import CoordinatorMessage, Refused, Registered
 from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError, WorkKey
+from quarterdeck.core.workcoord.peer import CloseReason
 
 
 @dataclass(frozen=True, slots=True)
 class SendToWorker:
     session_id: SessionId
     message: CoordinatorMessage | Registered | Refused
-
-
-class CloseReason(StrEnum):
-    """Why a session is closed from our side."""
-
-    SILENT = "silent"
-    PROTOCOL = "protocol"
-    REPLACED = "replaced"
-    REFUSED = "refused"
-    GOODBYE = "goodbye"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from quarterdeck.core.ids import SessionId
 from quarterdeck.core.workcoord.messages import WorkerMessage
 from quarterdeck.core.workcoord.model import AttemptId, WorkSpec
+from quarterdeck.core.workcoord.peer import CloseReason
+from quarterdeck.core.workcoord.worker.records import DropReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,9 +20,8 @@ class CloseSession:
     """Close the connection once what was sent before is written."""
 
     session_id: SessionId
+    reason: CloseReason
     detail: str
-    orderly: bool = True
-    """False when the coordinator was silent, or broke the protocol."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ class DropResult:
     """Delete the artifact. No answer is expected."""
 
     attempt: AttemptId
+    reason: DropReason
 
 
 @dataclass(frozen=True, slots=True)

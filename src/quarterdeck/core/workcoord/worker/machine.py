@@ -51,7 +51,7 @@ from quarterdeck.core.workcoord.messages import (
     WorkReturned,
 )
 from quarterdeck.core.workcoord.model import Artifact, AttemptId, DiskUse, WorkerInfo, WorkerStatus
-from quarterdeck.core.workcoord.peer import PeerError
+from quarterdeck.core.workcoord.peer import CloseReason, PeerError
 from quarterdeck.core.workcoord.worker import events as ev
 from quarterdeck.core.workcoord.worker.credit import divide
 from quarterdeck.core.workcoord.worker.effects import (
@@ -67,7 +67,7 @@ from quarterdeck.core.workcoord.worker.effects import (
 )
 from quarterdeck.core.workcoord.worker.invariants import claims
 from quarterdeck.core.workcoord.worker.places import Places
-from quarterdeck.core.workcoord.worker.records import WorkerAttempt, WorkerSession
+from quarterdeck.core.workcoord.worker.records import DropReason, WorkerAttempt, WorkerSession
 from quarterdeck.core.workcoord.worker.tables import ATTEMPT_TABLE, AttemptState, AttemptTrigger
 from quarterdeck.core.workcoord.worker.timers import ArtifactTimer, DrainTimer, Timer
 
@@ -171,7 +171,7 @@ class WorkerMachine:
                     self._tell(attempt, WorkProgressed(attempt_id, fraction))
             case ev.ResultEvicted(attempt_id):
                 if attempt_id in self._attempts:
-                    self._lose_result(self._attempts[attempt_id], "evicted")
+                    self._lose_result(self._attempts[attempt_id], "evicted", DropReason.EVICTED)
             case ev.SessionOpened(registered):
                 self._session_opened(registered)
             case ev.SessionLost(session_id):
@@ -207,7 +207,7 @@ class WorkerMachine:
         self.counters["sessions_opened"] += 1
         if self._finished:
             self._send(session, Goodbye("drained"))
-            self._break_off(session, "drained")
+            self._break_off(session, CloseReason.GOODBYE, "drained")
             return
         self._deadlines.set(SessionTimer(session.session_id), session.watch.next_beat)
         self._share_credit()
@@ -226,7 +226,7 @@ class WorkerMachine:
             self._take(session, message)
         except PeerError as error:
             self.counters["protocol_errors"] += 1
-            self._break_off(session, f"it broke the protocol: {error}", orderly=False)
+            self._break_off(session, CloseReason.PROTOCOL, f"it broke the protocol: {error}")
 
     def _take(self, session: WorkerSession, message: CoordinatorMessage) -> None:
         match message:
@@ -251,12 +251,12 @@ class WorkerMachine:
             case DrainRequest():
                 self._drain()
             case Goodbye(reason):
-                self._break_off(session, reason)
+                self._break_off(session, CloseReason.GOODBYE, reason)
             case _:
                 assert_never(message)
 
-    def _break_off(self, session: WorkerSession, detail: str, *, orderly: bool = True) -> None:
-        self._do(CloseSession(session.session_id, detail, orderly))
+    def _break_off(self, session: WorkerSession, reason: CloseReason, detail: str) -> None:
+        self._do(CloseSession(session.session_id, reason, detail))
         self._lose_session(session)
 
     def _lose_session(self, session: WorkerSession) -> None:
@@ -283,11 +283,12 @@ class WorkerMachine:
             case AttemptState.STOPPING if was_running:
                 self._do(StopExecution(attempt.attempt_id))
             case AttemptState.LINGERING:
-                self._linger(attempt)
+                self._linger(attempt, DropReason.CANCELED)
             case _:
                 pass
 
-    def _linger(self, attempt: WorkerAttempt) -> None:
+    def _linger(self, attempt: WorkerAttempt, why: DropReason) -> None:
+        attempt.released = why
         self._do(ReleaseResult(attempt.attempt_id))
         until = self._now + self.config.artifact_linger_s
         self._deadlines.set(ArtifactTimer(attempt.attempt_id), ceil(until / _LINGER_GRAIN_S) * _LINGER_GRAIN_S)
@@ -327,7 +328,7 @@ class WorkerMachine:
             raise PeerError(f"it acknowledged {attempt_id}, which is {attempt.state}")
         self._move(attempt, AttemptTrigger.ACK)
         self._detach(attempt)
-        self._linger(attempt)
+        self._linger(attempt, DropReason.ACKNOWLEDGED)
         self._share_credit()
         self._finish_drain_if_idle()
 
@@ -341,7 +342,7 @@ class WorkerMachine:
         had_result = attempt.state is AttemptState.READY
         self._move(attempt, AttemptTrigger.CANCEL)
         if attempt.state is AttemptState.ENDED:
-            self._end(attempt, WorkCanceled(attempt_id), drop=had_result)
+            self._end(attempt, WorkCanceled(attempt_id), drop=DropReason.CANCELED if had_result else None)
         elif was_running:
             self._do(StopExecution(attempt_id))
 
@@ -352,7 +353,7 @@ class WorkerMachine:
             self.counters["late_recalls"] += 1
             return
         self._move(attempt, AttemptTrigger.RECALL)
-        self._end(attempt, WorkReturned(attempt_id), drop=False)
+        self._end(attempt, WorkReturned(attempt_id))
 
     # Execution
 
@@ -367,7 +368,9 @@ class WorkerMachine:
 
     def _execution_succeeded(self, attempt: WorkerAttempt, artifact: Artifact) -> None:
         if attempt.state is AttemptState.STOPPING:
-            self._execution_ended(attempt, AttemptTrigger.SUCCEED, WorkCanceled(attempt.attempt_id), drop=True)
+            self._execution_ended(
+                attempt, AttemptTrigger.SUCCEED, WorkCanceled(attempt.attempt_id), drop=DropReason.CANCELED
+            )
             return
         self._places.give_back(attempt.spec.kind)
         self._move(attempt, AttemptTrigger.SUCCEED)
@@ -381,7 +384,7 @@ class WorkerMachine:
         self._execution_ended(attempt, trigger, WorkCanceled(attempt.attempt_id) if stopping else end)
 
     def _execution_ended(
-        self, attempt: WorkerAttempt, trigger: AttemptTrigger, end: WorkerMessage, *, drop: bool = False
+        self, attempt: WorkerAttempt, trigger: AttemptTrigger, end: WorkerMessage, *, drop: DropReason | None = None
     ) -> None:
         self._places.give_back(attempt.spec.kind)
         self._move(attempt, trigger)
@@ -392,10 +395,10 @@ class WorkerMachine:
             self._clear_if_stopped(session_id)
         self._start_next()
 
-    def _lose_result(self, attempt: WorkerAttempt, reason: str) -> None:
+    def _lose_result(self, attempt: WorkerAttempt, what: str, why: DropReason) -> None:
         if ATTEMPT_TABLE.allows(attempt.state, AttemptTrigger.LOSE):
             self._move(attempt, AttemptTrigger.LOSE)
-            self._end(attempt, ArtifactLost(attempt.attempt_id, reason), drop=True)
+            self._end(attempt, ArtifactLost(attempt.attempt_id, what), drop=attempt.released or why)
 
     # The end of an attempt
 
@@ -409,10 +412,10 @@ class WorkerMachine:
                 self._places.leave_line(attempt)
             self._deadlines.cancel(ArtifactTimer(attempt.attempt_id))
 
-    def _end(self, attempt: WorkerAttempt, end: WorkerMessage, *, drop: bool) -> None:
+    def _end(self, attempt: WorkerAttempt, end: WorkerMessage, *, drop: DropReason | None = None) -> None:
         """It has ended: what it left is dropped, and whoever gave it hears of it."""
-        if drop:
-            self._do(DropResult(attempt.attempt_id))
+        if drop is not None:
+            self._do(DropResult(attempt.attempt_id, drop))
         self._tell(attempt, end)
         self._detach(attempt)
         self._share_credit()
@@ -450,7 +453,7 @@ class WorkerMachine:
         self._deadlines.set(DrainTimer(), self._now + self.config.drain_max_s)
         for attempt in list(self._places.waiting()):
             self._move(attempt, AttemptTrigger.RETURN)
-            self._end(attempt, WorkReturned(attempt.attempt_id), drop=False)
+            self._end(attempt, WorkReturned(attempt.attempt_id))
         self._finish_drain_if_idle()
 
     def _finish_drain_if_idle(self) -> None:
@@ -465,9 +468,9 @@ class WorkerMachine:
         self._deadlines.cancel(DrainTimer())
         for session in list(self._sessions.values()):
             self._send(session, Goodbye("drained" if clean else "the time for draining ran out"))
-            self._break_off(session, "drained")
+            self._break_off(session, CloseReason.GOODBYE, "drained")
         for attempt in list(self._attempts.values()):
-            self._lose_result(attempt, "drained")
+            self._lose_result(attempt, "drained", DropReason.CANCELED)
         self._do(FinishDrain(clean))
 
     # Time
@@ -487,7 +490,7 @@ class WorkerMachine:
                 self._look_at(session)
             case ArtifactTimer(attempt_id):
                 self.counters["artifacts_expired"] += 1
-                self._lose_result(self._attempts[attempt_id], "expired")
+                self._lose_result(self._attempts[attempt_id], "expired", DropReason.EXPIRED)
             case DrainTimer():
                 self._finish(clean=False)
             case _:
@@ -497,7 +500,7 @@ class WorkerMachine:
         watch = session.watch
         if watch.judge(self._now, self._not_before) is Silence.LOST:
             silent_s = watch.silence_s(self._now, self._not_before)
-            self._break_off(session, f"nothing heard for {silent_s:.1f} s", orderly=False)
+            self._break_off(session, CloseReason.SILENT, f"nothing heard for {silent_s:.1f} s")
             return
         if watch.take_beat(self._now):
             self._send(session, WorkerBeat(self._status))

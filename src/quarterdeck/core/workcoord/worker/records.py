@@ -2,12 +2,25 @@
 
 from collections import deque
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from quarterdeck.core.ids import CoordinatorId, SessionId
 from quarterdeck.core.workcoord.liveness import PeerWatch
 from quarterdeck.core.workcoord.load import Load
 from quarterdeck.core.workcoord.model import AttemptId, WorkSpec
 from quarterdeck.core.workcoord.worker.tables import AttemptState
+
+
+class DropReason(StrEnum):
+    """Why an artifact is deleted."""
+
+    ACKNOWLEDGED = "acknowledged"
+    EXPIRED = "expired"
+    """It was kept for as long as it is worth, and nobody had fetched it."""
+    EVICTED = "evicted"
+    """Its room was needed for something else."""
+    CANCELED = "canceled"
+    """Its query or its session had ended, or its worker drains."""
 
 
 @dataclass(slots=True, eq=False)
@@ -45,6 +58,8 @@ class WorkerAttempt:
     bound_to: SessionId
     """The session that assigned it: that one is clear when this has ended."""
     state: AttemptState = AttemptState.QUEUED
+    released: DropReason | None = None
+    """Why nobody waits for its artifact any more."""
 
     @property
     def in_slot(self) -> bool:
