@@ -30,6 +30,7 @@ class SearchOnCoordinator(CoordinatorPart):
             authorize=host.guard.authorize,
             ssl=host.guard.client_context,
             log=host.log,
+            disk=host.disk,
         )
 
     def asks(self) -> Sequence[Ask]:

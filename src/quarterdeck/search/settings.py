@@ -46,8 +46,8 @@ class SearchSettings(Section):
     kernel kill the process."""
     spool_bytes: Bytes = 10 * 1024**3
     """Disk space for the rows of one log search; a search that needs more fails with a message that says so. Files from
-    S3 that this process has to search itself may take as much again. Too high fills the disk for everybody else on
-    it."""
+    S3 that a recruiter has to search itself may take as much again; those of a coordinator count to
+    `spool_limit_bytes`. Too high fills the disk for everybody else on it."""
     in_flight_bytes: Bytes = 4 * 1024**3
     """Bytes of files that one log search has given to workers at any time. Everything that it finds in them may come at
     once; beyond 8 MiB for each part of a file it waits on disk. Too low leaves workers idle; too high takes disk and,

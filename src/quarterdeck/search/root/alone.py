@@ -16,11 +16,20 @@ class Engine:
     """One for a process. Close it, however it ended."""
 
     def __init__(
-        self, objects: ObjectStores, folder: Path, *, at_once: int, memory_bytes: int, disk_bytes: int
+        self,
+        objects: ObjectStores,
+        folder: Path,
+        *,
+        at_once: int,
+        memory_bytes: int,
+        disk_bytes: int,
+        disk: DiskBudget | None = None,
     ) -> None:
-        """`folder` is its own; what an earlier process left there is taken up, or deleted."""
+        """`folder` is its own; what an earlier process left there is taken up, or deleted. `disk` counts the files that
+        are downloaded, if the process has a budget for all of its files; else they get `disk_bytes` of their own."""
         self.searcher: Final = ContainedSearcher(at_once=at_once, memory_limit_bytes=memory_bytes)
-        self._cache = ParquetCache(folder / "cache", DiskBudget(folder, DiskLimits(disk_bytes)), objects)
+        budget = disk or DiskBudget(folder, DiskLimits(disk_bytes))
+        self._cache = ParquetCache(folder / "cache", budget, objects)
         self._cache.recover()
         rows = RowLimits(folder, disk_bytes=disk_bytes)
         self.executor: Final = ChunkExecutor(self.searcher, PieceOpener(objects, self._cache), at_once, rows)

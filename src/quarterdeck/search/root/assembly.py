@@ -25,6 +25,7 @@ from quarterdeck.search.root.sampling import FieldSampling
 from quarterdeck.search.root.service import QueryIds, SearchOptions, SearchService
 from quarterdeck.search.settings import SearchSettings
 from quarterdeck.search.stored_rows import RowLimits
+from quarterdeck.stores.disk import DiskBudget
 from quarterdeck.stores.objects import ObjectStores
 from quarterdeck.telemetry.logs import get_logger
 
@@ -47,8 +48,10 @@ class SearchRoot:
         authorize: Callable[[Origin], str | None],
         ssl: tls.SSLContext | None,
         log: QueryLog,
+        disk: DiskBudget | None = None,
     ) -> None:
-        """`own` is the recruiter of this process, if it has one; `log` remembers its queries."""
+        """`own` is the recruiter of this process, if it has one; `log` remembers its queries; `disk` counts its
+        files, if it has one budget for all of them."""
         self._spool = folder / "rows"
         self._settings = settings
         self._engine = Engine(
@@ -57,6 +60,7 @@ class SearchRoot:
             at_once=settings.alone_at_once,
             memory_bytes=settings.alone_memory_bytes,
             disk_bytes=settings.spool_bytes,
+            disk=disk,
         )
         shutil.rmtree(self._spool, ignore_errors=True)  # of a process that was killed
         self._spool.mkdir(parents=True)
