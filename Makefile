@@ -42,9 +42,10 @@ coverage: $(READY) ## fail unless tests/core reaches every branch of core
 	@$(BIN)/coverage run -m pytest -q tests/core
 	@$(BIN)/coverage report
 
-soak: $(READY) ## run ten thousand simulated seeds of a crew and five thousand of recruiting, then the long tests, including chaos with real processes
+soak: $(READY) ## run ten thousand simulated seeds of a crew, five thousand of recruiting and two thousand of declared things, then the long tests, including chaos with real processes
 	@$(BIN)/quarterdeck simulate --seeds 10000
 	@$(BIN)/quarterdeck simulate --recruiting --seeds 5000
+	@$(BIN)/quarterdeck simulate --declared --seeds 2000
 	@$(BIN)/pytest -q -n 2 --dist loadgroup -m soak --timeout=0
 
 SEED := 1

@@ -10,8 +10,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from quarterdeck.capability import Capability
+from quarterdeck.capability import Capability, World
 from quarterdeck.core.errors import ERROR_TABLE, ErrorCode
+from quarterdeck.core.named import Named
 from quarterdeck.simulation.dramas import CREW, Drama
 from quarterdeck.simulation.outcome import AnyScenario, PlayOutcome
 from quarterdeck.simulation.runner import Summary, run_seeds
@@ -19,6 +20,13 @@ from quarterdeck.simulation.runner import Summary, run_seeds
 EXIT_BROKEN = 1
 EXIT_USAGE = ERROR_TABLE[ErrorCode.INVALID_ARGUMENT].exit_code
 _LAST_EVENTS = 40
+_DECLARED = World(
+    "declared",
+    "Play things that are declared and held: what is declared is held, what is withdrawn is gone, and nothing is told "
+    "before it is committed.",
+    Named("quarterdeck.simulation.declared.drama:DECLARED"),
+)
+"""Of no capability: what several stand on."""
 
 _out = Console(highlight=False, soft_wrap=True)
 _err = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -26,7 +34,9 @@ _err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 def chosen_drama(capabilities: Iterable[Capability], flags: Sequence[str]) -> Drama[Any]:
     """The world that is asked for by its own flag; the crew's when there is none."""
-    worlds = {f"--{world.name}": world for one in capabilities for world in one.worlds}
+    worlds = {
+        f"--{world.name}": world for world in (_DECLARED, *(world for one in capabilities for world in one.worlds))
+    }
     unknown = [flag for flag in flags if flag not in worlds]
     if unknown:
         raise typer.BadParameter(f"there is no {unknown[0]}; worlds are {', '.join(worlds) or 'none'}")

@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from quarterdeck.control.link import Link, LinkClosedError
 from quarterdeck.control.redial import keep_connected
@@ -24,10 +24,13 @@ from quarterdeck.crew.ports import ExecutionFailedError, FetchFailedError
 from quarterdeck.crew.worker import WorkerDriver
 from quarterdeck.simulation.host import Host
 from quarterdeck.simulation.process import Process, ProcessState
+from quarterdeck.simulation.stage import CrewStage
 from quarterdeck.simulation.watcher import Execution
 
 if TYPE_CHECKING:
     from quarterdeck.simulation.world import World
+
+CrewStageT = TypeVar("CrewStageT", bound=CrewStage)
 
 OFTEN: Final = WorkKind("often")
 SELDOM: Final = WorkKind("seldom")
@@ -40,14 +43,14 @@ _STOP_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class HostDialer:
-    world: "World"
+    world: CrewStage
     source: str
 
     async def dial(self, address: str) -> Link:
         return await self.world.network.dial(self.source, address)
 
 
-class CrewHost(Host["World"]):
+class CrewHost(Host[CrewStageT]):
     """A machine of a crew: connected with others for as long as its process lives."""
 
     def stay_connected(self, hosts: list[str], serve: Callable[[Link], Coroutine[None, None, bool]]) -> None:
@@ -64,7 +67,7 @@ class CrewHost(Host["World"]):
         self.world.network.listen(self.name, accept)
 
 
-class WorkerHost(CrewHost):
+class WorkerHost(CrewHost["World"]):
     driver: WorkerDriver
     machine: WorkerMachine
 
@@ -160,7 +163,7 @@ class SimulatedExecutor:
         self._artifacts.pop(attempt, None)
 
 
-class CoordinatorHost(CrewHost):
+class CoordinatorHost(CrewHost["World"]):
     driver: CoordinatorDriver[WorkKey]
     machine: CoordinatorMachine
 

@@ -1,13 +1,14 @@
 """What every simulated world has: a loop, a network, hosts, and the faults that befall any host or connection."""
 
 import asyncio
+import random
 from abc import ABC, abstractmethod
 from typing import Any, Generic, TypeAlias, TypeVar, assert_never
 
 from quarterdeck.simulation import faults as f
 from quarterdeck.simulation.host import Host
 from quarterdeck.simulation.loop import SimulatedLoop
-from quarterdeck.simulation.network import MessageNetwork
+from quarterdeck.simulation.network import MessageNetwork, SimulatedNetwork
 from quarterdeck.simulation.process import Process, ProcessState
 from quarterdeck.simulation.trace import Trace
 
@@ -97,3 +98,10 @@ class Stage(ABC, Generic[NetworkT]):
             if host.process.state is ProcessState.PAUSED:
                 self.loop.resume(host.process)
             self.restart(host)
+
+
+class CrewStage(Stage[SimulatedNetwork]):
+    """One where coordinators and workers meet."""
+
+    chance: random.Random
+    """For whatever the world itself decides."""

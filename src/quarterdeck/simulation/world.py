@@ -28,7 +28,7 @@ from quarterdeck.simulation.network import SimulatedNetwork
 from quarterdeck.simulation.outcome import PlayOutcome
 from quarterdeck.simulation.process import Process
 from quarterdeck.simulation.scenario import TROUBLE_S, QueryLoad, Scenario, WorkLoad
-from quarterdeck.simulation.stage import Stage
+from quarterdeck.simulation.stage import CrewStage
 from quarterdeck.simulation.trace import Trace
 from quarterdeck.simulation.verdict import Violation
 from quarterdeck.simulation.watcher import Watcher
@@ -72,7 +72,7 @@ def play(scenario: Scenario) -> Outcome:
     return outcome
 
 
-class World(Stage[SimulatedNetwork]):
+class World(CrewStage):
     def __init__(self, scenario: Scenario, loop: SimulatedLoop, trace: Trace) -> None:
         super().__init__(loop, SimulatedNetwork(loop, seeded(scenario.seed, "network")), trace)
         self.scenario = scenario
@@ -345,7 +345,7 @@ class World(Stage[SimulatedNetwork]):
 
     # Inside
 
-    def host(self, name: str) -> CrewHost:
+    def host(self, name: str) -> CrewHost[Any]:
         return self.coordinators[name] if name in self.coordinators else self.workers[WorkerId(name)]
 
     def last_look(self, host: Host[Any]) -> None:

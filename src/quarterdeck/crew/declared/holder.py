@@ -6,6 +6,7 @@ It executes what the machine decides and decides nothing itself.
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Final, assert_never
 
 from quarterdeck.control.link import Message
@@ -106,10 +107,10 @@ class HolderDriver:
             case ef.Acquire(held_id, spec):
                 older, held = self._held.get(held_id), self._held_of(held_id, spec)
                 self._held[held_id] = held
-                self._begin(held_id, self._acquire(held, older))
+                self._begin(held_id, partial(self._acquire, held, older))
             case ef.Release(held_id):
                 self._there.discard(held_id)
-                self._begin(held_id, self._release(self._held.pop(held_id, None), held_id))
+                self._begin(held_id, partial(self._release, self._held.pop(held_id, None), held_id))
             case ef.RefuseCommand(_, fence, highest):
                 _log.warning("a command of an earlier leader was refused", fence=fence, highest=highest)
             case _:
@@ -124,20 +125,11 @@ class HolderDriver:
         held = Held(held_id, spec, self._memory[spec.kind], self._pools[spec.kind], broke)
         return held
 
-    def _begin(self, held_id: HeldId, work: Coroutine[Any, Any, ev.Event]) -> None:
+    def _begin(self, held_id: HeldId, work: Callable[[], Coroutine[Any, Any, ev.Event]]) -> None:
         """What was under way for it before ends first, and its answer is nobody's."""
-        task = asyncio.create_task(self._after(self._tasks.get(held_id), work), name=f"held {held_id}")
+        task = asyncio.create_task(_after(self._tasks.get(held_id), work), name=f"held {held_id}")
         self._tasks[held_id] = task
         task.add_done_callback(lambda done: self._answered(held_id, done))
-
-    async def _after(self, older: "asyncio.Task[ev.Event] | None", work: Coroutine[Any, Any, ev.Event]) -> ev.Event:
-        try:
-            if older is not None:
-                await cancel_all((older,))
-        except asyncio.CancelledError:
-            work.close()
-            raise
-        return await work
 
     def _answered(self, held_id: HeldId, task: "asyncio.Task[ev.Event]") -> None:
         if self._tasks.get(held_id) is not task:
@@ -187,3 +179,9 @@ class HolderDriver:
     async def _let_go(self, held: Held) -> None:
         await self._offers[held.spec.kind].holder.release(held)
         held.free()
+
+
+async def _after(older: "asyncio.Task[ev.Event] | None", work: Callable[[], Coroutine[Any, Any, ev.Event]]) -> ev.Event:
+    if older is not None:
+        await cancel_all((older,))
+    return await work()
