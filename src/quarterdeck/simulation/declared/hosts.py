@@ -55,7 +55,7 @@ class DeclaringHost(CrewHost["DeclaredWorld"]):
     def start(self) -> None:
         super().start()
         name = self.process.name
-        database = SimulatedDatabase(self.world, self)
+        database = SimulatedDatabase(self.world)
         store = TrappedStore(self, database)
         machine = CoordinatorMachine(CoordinatorConfig(CoordinatorId(name)))
         self.driver = CoordinatorDriver(machine, clock=self.clock, ids=SessionIds(name), fetcher=NoWork())

@@ -24,7 +24,6 @@ from quarterdeck.stores.database.leadership.tables import LEADERSHIP_SCHEMA
 from quarterdeck.stores.database.sql import SqlDatabase
 
 if TYPE_CHECKING:
-    from quarterdeck.simulation.declared.hosts import DeclaringHost
     from quarterdeck.simulation.declared.world import DeclaredWorld
 
 T = TypeVar("T")
@@ -118,11 +117,10 @@ class Disk:
 
 
 class SimulatedDatabase:
-    """`stores.database.port.Database`, for one coordinator."""
+    """`stores.database.port.Database`, as each coordinator has it."""
 
-    def __init__(self, world: "DeclaredWorld", host: "DeclaringHost") -> None:
+    def __init__(self, world: "DeclaredWorld") -> None:
         self._world: Final = world
-        self._host: Final = host
 
     async def run(self, transaction: Callable[[Connection], T]) -> T:
         return await self._do(lambda: self._world.disk.database.run(transaction))
