@@ -228,6 +228,23 @@ def test_a_lost_report_is_noticed_and_all_of_it_asked_for():
     assert world.captain.machine.counters["reports_missed"] == 1
 
 
+def test_what_went_in_a_report_that_was_lost_is_missing_from_the_whole():
+    world = World(["w1"]).crew_up()
+    world.declare(spec("a"), spec("b"))
+    world.settle()
+    (line,) = world.lines.values()
+    fence = world.captain.machine.fence
+    assert fence is not None
+    drop = DropThing(fence, world.store.thing("a").held_id)
+    world.tell_hand(world.hand("w1"), hv.MessageReceived(line.session_id, drop))
+    world.finish(world.hand("w1"), drop.held_id)
+    line.to_captain.clear()
+    world.tell_hand(world.hand("w1"), hv.DrainRequested())
+    world.settle()
+    assert world.captain.machine.counters["reports_missed"] == 1
+    world.check_converged()
+
+
 def test_an_announcement_that_is_lost_is_said_again():
     world = World(["w1"])
     line = world.connect(world.captain, world.hand("w1"))
