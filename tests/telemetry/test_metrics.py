@@ -14,7 +14,7 @@ from prometheus_client.registry import DuplicateTimeseries
 from quarterdeck import __version__
 from quarterdeck.core.errors import ErrorCode
 from quarterdeck.core.workcoord.coordinator.effects import CloseReason, Outcome
-from quarterdeck.core.workcoord.coordinator.tables import WORK_TABLE, WorkState
+from quarterdeck.core.workcoord.coordinator.tables import ReassignmentReason
 from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.core.workcoord.messages import RejectReason
 from quarterdeck.metrics.metering import coordinator_readings
@@ -23,11 +23,9 @@ from quarterdeck.recruiter.metering import RecruiterMetrics
 from quarterdeck.recruiter.worker_metering import worker_readings as reservation_readings
 from quarterdeck.telemetry.exposition import new_registry
 from quarterdeck.telemetry.metrics import (
-    REASSIGNMENTS,
     CoordinatorFigures,
     CoordinatorMetrics,
     DisconnectReason,
-    ReassignmentReason,
     RemovalReason,
     WorkerMetrics,
     error_code,
@@ -272,12 +270,6 @@ def test_a_task_is_told_apart_by_kind_and_outcome() -> None:
     assert value(registry, f"{WORKER}_task_runtime_seconds_sum", kind="leaf", outcome="failed") == 2.0
     assert value(registry, f"{WORKER}_task_runtime_seconds_sum", kind="scan", outcome="failed") == 0
     assert value(registry, f"{WORKER}_artifacts_removed_total", reason="evicted") == 1
-
-
-def test_every_way_back_to_the_start_has_a_reason() -> None:
-    back = {trigger for (_, trigger), to in WORK_TABLE.moves.items() if to is WorkState.PENDING}
-    assert set(REASSIGNMENTS) == back
-    assert set(REASSIGNMENTS.values()) == set(ReassignmentReason)
 
 
 def test_every_reason_to_close_a_session_is_a_reason_of_a_disconnect() -> None:

@@ -271,7 +271,7 @@ class CoordinatorDriver(Generic[ResultT]):
                 handle = self._queries.get(key.query_id)
                 if handle is not None:
                     handle.refused.append(effect)
-            case ef.WarnOfSilence() | ef.ReportRoundTrip() | ef.ReportProgress() | ef.ReportRecall():
+            case ef.WarnOfSilence() | ef.ReportRoundTrip() | ef.ReportProgress() | ef.ReportReassignment():
                 pass  # for the observer
             case _:
                 assert_never(effect)

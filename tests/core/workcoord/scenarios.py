@@ -14,6 +14,7 @@ from quarterdeck.core.workcoord.coordinator.records import Session, Work
 from quarterdeck.core.workcoord.coordinator.tables import (
     WORK_TABLE,
     WORKER_TABLE,
+    ReassignmentReason,
     WorkerState,
     WorkerTrigger,
     WorkState,
@@ -210,7 +211,10 @@ def a_work_whose_fetch_failed_is_pending_again_and_its_attempt_canceled() -> Non
     first = work.current_id
     effects = bridge.step(cv.FetchFailed(first, PASSING))
     assert work.state is W.PENDING
-    assert effects == [ce.SendToWorker(session, CancelWork(first))]
+    assert effects == [
+        ce.SendToWorker(session, CancelWork(first)),
+        ce.ReportReassignment(first, ReassignmentReason.FETCH_FAILED),
+    ]
     assert (work.failures, bridge.session(session).outstanding) == (1, 1)
     bridge.says(session, WorkCanceled(first))
     assert bridge.session(session).outstanding == 0

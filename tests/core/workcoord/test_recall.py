@@ -3,7 +3,7 @@
 from quarterdeck.core.ids import SessionId
 from quarterdeck.core.workcoord.coordinator import effects as ce
 from quarterdeck.core.workcoord.coordinator.records import Work
-from quarterdeck.core.workcoord.coordinator.tables import WorkState
+from quarterdeck.core.workcoord.coordinator.tables import ReassignmentReason, WorkState
 from quarterdeck.core.workcoord.messages import (
     CreditChanged,
     RecallWork,
@@ -44,7 +44,8 @@ def test_what_waits_behind_a_long_work_is_taken_back_after_a_moment_and_begins_o
     assert recalled(bridge, bridge.advance(0.02), busy) == ["0"]
     effects = bridge.says(busy, WorkReturned(work.current_id))
     assert bridge.assigned(effects, idle) == ["0"]
-    assert of(ce.ReportRecall, effects) == [ce.ReportRecall(AttemptId(work.key, 1))]
+    attempt = AttemptId(work.key, 1)
+    assert of(ce.ReportReassignment, effects) == [ce.ReportReassignment(attempt, ReassignmentReason.RECALLED)]
     assert (work.number, work.failures, work.recalls) == (2, 0, 1)
     assert bridge.machine.counters["recalled"] == 1
 

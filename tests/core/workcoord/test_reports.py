@@ -1,13 +1,30 @@
-"""What the machines tell for people to look at: round trips, disks, and how long work has waited."""
+"""What the machines tell for people to look at: round trips, disks, and how long work has waited, and why a work goes
+to another worker."""
+
+from collections.abc import Callable
 
 import pytest
 
-from quarterdeck.core.ids import WorkerId
+from quarterdeck.core.ids import SessionId, WorkerId
 from quarterdeck.core.workcoord.coordinator import effects as ce
-from quarterdeck.core.workcoord.messages import BeatEcho, CoordinatorBeat, DiskReported, Goodbye
-from quarterdeck.core.workcoord.model import DiskUse
+from quarterdeck.core.workcoord.coordinator import events as cv
+from quarterdeck.core.workcoord.coordinator.tables import ReassignmentReason
+from quarterdeck.core.workcoord.messages import (
+    ArtifactLost,
+    BeatEcho,
+    CoordinatorBeat,
+    DiskReported,
+    Goodbye,
+    RejectReason,
+    WorkAccepted,
+    WorkFailed,
+    WorkReady,
+    WorkRejected,
+    WorkReturned,
+)
+from quarterdeck.core.workcoord.model import AttemptId, DiskUse, WorkError
 from quarterdeck.core.workcoord.worker import events as wv
-from tests.core.workcoord.harness import START, Bridge, Mate, leaf, of
+from tests.core.workcoord.harness import ARTIFACT, FINAL, PASSING, START, Bridge, Mate, leaf, of
 
 USE = DiskUse(artifact_bytes=1, cache_bytes=2, free_bytes=3)
 
@@ -36,6 +53,51 @@ def test_the_echo_of_a_beat_that_was_never_sent_breaks_the_session(sent_at: floa
     session = bridge.joins("w1")
     (closed,) = of(ce.CloseSession, bridge.says(session, BeatEcho(sent_at)))
     assert closed.reason is ce.CloseReason.PROTOCOL
+
+
+Detour = Callable[[Bridge, SessionId, AttemptId], list[ce.Effect]]
+
+DETOURS: dict[ReassignmentReason, Detour] = {
+    ReassignmentReason.REJECTED: lambda b, s, a: b.says(s, WorkRejected(a, RejectReason.NOT_ACCEPTING)),
+    ReassignmentReason.RETURNED: lambda b, s, a: b.says(s, WorkReturned(a)),
+    ReassignmentReason.FAILED: lambda b, s, a: b.says(s, WorkAccepted(a), WorkFailed(a, PASSING)),
+    ReassignmentReason.FETCH_FAILED: lambda b, s, a: [
+        *b.says(s, WorkAccepted(a), WorkReady(a, ARTIFACT)),
+        *b.step(cv.FetchFailed(a, PASSING)),
+    ],
+    ReassignmentReason.ARTIFACT_LOST: lambda b, s, a: b.says(
+        s, WorkAccepted(a), WorkReady(a, ARTIFACT), ArtifactLost(a, "evicted")
+    ),
+    ReassignmentReason.WORKER_LOST: lambda b, s, _: b.loses(s),
+}
+
+
+@pytest.mark.parametrize("reason", DETOURS)
+def test_an_attempt_whose_work_goes_to_another_worker_is_reported_with_the_reason(reason: ReassignmentReason) -> None:
+    bridge = Bridge()
+    session = bridge.joins()
+    attempt = bridge.submit(leaf()).current_id
+    effects = DETOURS[reason](bridge, session, attempt)
+    assert of(ce.ReportReassignment, effects) == [ce.ReportReassignment(attempt, reason)]
+
+
+@pytest.mark.parametrize("error", [FINAL, PASSING])
+def test_a_work_that_is_given_up_goes_to_nobody_and_is_not_reported(error: WorkError) -> None:
+    bridge = Bridge(max_failures=1)
+    session = bridge.joins()
+    work = bridge.submit(leaf())
+    effects = bridge.says(session, WorkAccepted(work.current_id), WorkFailed(work.current_id, error))
+    assert of(ce.EndQuery, effects)
+    assert of(ce.ReportReassignment, effects) == []
+
+
+def test_of_the_works_of_a_lost_worker_each_is_reported_for_itself() -> None:
+    bridge = Bridge()
+    session = bridge.joins()
+    attempts = [bridge.submit(leaf(name)).current_id for name in ("a", "b")]
+    assert of(ce.ReportReassignment, bridge.loses(session)) == [
+        ce.ReportReassignment(attempt, ReassignmentReason.WORKER_LOST) for attempt in attempts
+    ]
 
 
 def test_a_worker_answers_each_beat_at_once_with_an_echo() -> None:

@@ -168,7 +168,6 @@ def test_rejections_and_returns_are_nobodys_failure() -> None:
         bridge.loses(session)
     assert (work.failures, work.number, work.avoid) == (0, 10, ())
     assert bridge.machine.counters["rejected"] == 5
-    assert bridge.machine.counters["retried: reject"] == 5
 
 
 def test_an_error_that_retrying_cannot_cure_is_final_at_once() -> None:

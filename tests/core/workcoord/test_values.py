@@ -7,7 +7,14 @@ import pytest
 
 from quarterdeck.core.ids import CoordinatorId
 from quarterdeck.core.workcoord.coordinator import CoordinatorConfig
-from quarterdeck.core.workcoord.coordinator.tables import WORK_TABLE, WORKER_TABLE, WorkState, WorkTrigger
+from quarterdeck.core.workcoord.coordinator.tables import (
+    REASSIGNMENTS,
+    WORK_TABLE,
+    WORKER_TABLE,
+    ReassignmentReason,
+    WorkState,
+    WorkTrigger,
+)
 from quarterdeck.core.workcoord.invariants import InvariantError, insist
 from quarterdeck.core.workcoord.kinds import work_kind
 from quarterdeck.core.workcoord.liveness import PeerWatch, Silence
@@ -97,6 +104,12 @@ def test_a_move_that_is_not_in_the_table_is_a_bug_of_ours() -> None:
     assert not WORK_TABLE.allows(WorkState.DONE, WorkTrigger.CANCEL)
     with pytest.raises(IllegalTransitionError, match="work: no move from done on cancel"):
         WORK_TABLE.next(WorkState.DONE, WorkTrigger.CANCEL)
+
+
+def test_every_way_back_to_the_start_has_a_reason_of_its_own() -> None:
+    back = {trigger for (_, trigger), to in WORK_TABLE.moves.items() if to is WorkState.PENDING}
+    assert set(REASSIGNMENTS) == back
+    assert sorted(REASSIGNMENTS.values()) == sorted(ReassignmentReason)
 
 
 class Light(StrEnum):

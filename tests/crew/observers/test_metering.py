@@ -14,7 +14,7 @@ from quarterdeck.core.ids import SessionId
 from quarterdeck.core.workcoord.coordinator import CoordinatorMachine
 from quarterdeck.core.workcoord.coordinator import events as cv
 from quarterdeck.core.workcoord.coordinator.effects import Outcome
-from quarterdeck.core.workcoord.coordinator.tables import WorkState, WorkTrigger
+from quarterdeck.core.workcoord.coordinator.tables import WORK_TABLE, ReassignmentReason, WorkState, WorkTrigger
 from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.core.workcoord.messages import (
     ArtifactAck,
@@ -46,7 +46,6 @@ from quarterdeck.telemetry.metrics import (
     Counter,
     DisconnectReason,
     Histogram,
-    ReassignmentReason,
     RemovalReason,
     WorkerMetrics,
 )
@@ -67,8 +66,8 @@ from tests.crew.observed import AFTER_ALL_S, LoopOrLaterClock, Tally, held_by, o
 
 LabelT = TypeVar("LabelT", bound=StrEnum)
 
-KEPT = ("_retried", "_left_at")
-"""What a meter keeps for ever: a number for each reason, and, within a bound, when peers left."""
+KEPT = ("_left_at",)
+"""What a meter keeps for ever, within a bound: when peers left."""
 
 
 @dataclass
@@ -755,7 +754,8 @@ def coordinator_agrees(watched: Watched) -> None:
     ended = {outcome: histogram.count for outcome, histogram in metrics.queries.latency.items()}
     answers = metrics.scheduling.accepted.value + sum(moved(metrics.scheduling.rejected).values())
     disconnects = moved(metrics.control.disconnects)
-    retried = sum(number for name, number in machine.counters.items() if name.startswith("retried: "))
+    back = {move for move, to in WORK_TABLE.moves.items() if to is WorkState.PENDING}
+    retried = sum(number for move, number in machine.moves.items() if move in back)
     given_up = machine.moves[WorkState.PENDING, WorkTrigger.GIVE_UP]
     assert fetches + len(meter._fetching_since) == effects["FetchArtifact"]
     assert sum(ended.values()) == effects["EndQuery"]

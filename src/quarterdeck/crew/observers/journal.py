@@ -11,6 +11,7 @@ from quarterdeck.core.errors import ErrorCode
 from quarterdeck.core.workcoord import messages as m
 from quarterdeck.core.workcoord.coordinator import effects as cef
 from quarterdeck.core.workcoord.coordinator import events as cev
+from quarterdeck.core.workcoord.coordinator.tables import ReassignmentReason
 from quarterdeck.core.workcoord.model import AttemptId, WorkKey
 from quarterdeck.core.workcoord.peer import CloseReason
 from quarterdeck.core.workcoord.worker import effects as wef
@@ -24,6 +25,10 @@ def _of(attempt: AttemptId) -> dict[str, object]:
     return {"query_id": attempt.key.query_id, "work_id": attempt.key.work_id, "attempt": attempt.number}
 
 
+def _recalled(attempt: AttemptId) -> cef.Effect:
+    return cef.ReportReassignment(attempt, ReassignmentReason.RECALLED)
+
+
 def log_trouble(peer: str, what: str) -> None:
     """For the drivers' `on_trouble`."""
     _log.warning("trouble with a peer", peer=peer, what=what)
@@ -33,7 +38,7 @@ class CoordinatorJournal:
     def stepped(self, event: cev.Event, effects: list[cef.Effect]) -> None:
         moved: Collection[WorkKey] = ()
         match event:
-            case cev.MessageReceived(session_id, m.WorkReturned(attempt)) if cef.ReportRecall(attempt) in effects:
+            case cev.MessageReceived(session_id, m.WorkReturned(attempt)) if _recalled(attempt) in effects:
                 moved = (attempt.key,)
                 _log.debug("work comes back that was recalled", **_of(attempt), session_id=session_id)
             case cev.MessageReceived(session_id, message):

@@ -12,7 +12,7 @@ from quarterdeck.core.workcoord.coordinator import CoordinatorMachine
 from quarterdeck.core.workcoord.coordinator import effects as cef
 from quarterdeck.core.workcoord.coordinator import events as cev
 from quarterdeck.core.workcoord.coordinator.records import Query
-from quarterdeck.core.workcoord.coordinator.tables import WorkerState, WorkState, WorkTrigger
+from quarterdeck.core.workcoord.coordinator.tables import WorkerState, WorkState
 from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.core.workcoord.model import AttemptId
 from quarterdeck.core.workcoord.worker import WorkerMachine
@@ -20,7 +20,6 @@ from quarterdeck.core.workcoord.worker import effects as wef
 from quarterdeck.core.workcoord.worker import events as wev
 from quarterdeck.crew.ports import Clock
 from quarterdeck.telemetry.metrics import (
-    REASSIGNMENTS,
     CoordinatorMetrics,
     DisconnectReason,
     Exemplar,
@@ -33,28 +32,9 @@ from quarterdeck.telemetry.metrics import (
 _PEERS_KEPT: Final = 10_000
 """Of so many peers that are away it is remembered when they left."""
 
-_REASSIGNMENTS: Final = {f"retried: {trigger}": reason for trigger, reason in REASSIGNMENTS.items()}
-"""By the names under which the machine counts them."""
-_UNEVENTFUL: Final = frozenset({cev.WorkSubmitted, cev.FetchSucceeded, cev.QuerySealed})
-"""The frequent events that never make an attempt fail: after these there is nothing to look for."""
-_GIVE_UP: Final = (WorkState.PENDING, WorkTrigger.GIVE_UP)
-
 
 def _of(attempt: AttemptId) -> Exemplar:
     return exemplar(attempt.key.query_id, attempt.key.work_id)
-
-
-def _about(event: cev.Event) -> Exemplar | None:
-    """The one attempt whose end the event tells; None where it may be that of several."""
-    match event:
-        case cev.FetchFailed(attempt):
-            return _of(attempt)
-        case cev.MessageReceived(
-            _, m.WorkRejected(attempt) | m.WorkReturned(attempt) | m.WorkFailed(attempt) | m.ArtifactLost(attempt)
-        ):
-            return _of(attempt)
-        case _:
-            return None
 
 
 class Absences:
@@ -100,8 +80,6 @@ class CoordinatorMeter:
         self._waiting: set[QueryId] = set()
         """Queries that have had no result yet."""
         self._fetching_since: dict[AttemptId, float] = {}
-        self._retried = dict.fromkeys(_REASSIGNMENTS, 0)
-        self._given_up = 0
         self._protocol_errors = 0
 
     def stepped(self, event: cev.Event, effects: list[cef.Effect]) -> None:
@@ -124,8 +102,6 @@ class CoordinatorMeter:
                 pass
         for effect in effects:
             self._done(effect, now)
-        if type(event) not in _UNEVENTFUL:
-            self._count_reassignments(event)
         self._protocol_errors = self._machine.counters.get("protocol_errors", 0)
 
     def _heard(self, session_id: SessionId, message: m.WorkerMessage) -> None:
@@ -145,23 +121,6 @@ class CoordinatorMeter:
         session.unanswered.remove(attempt)
         return True
 
-    def _count_reassignments(self, event: cev.Event) -> None:
-        """The machine counts attempts that ended for a reason; what it has counted since the last look is told on.
-
-        It counts those too after which the work was given up. They are not told: such a work waits for nobody. All
-        that a step counts has one reason, so it does not matter which of them they are taken from.
-        """
-        counters = self._machine.counters
-        given_up = self._machine.moves.get(_GIVE_UP, 0) - self._given_up
-        self._given_up += given_up
-        for name, reason in _REASSIGNMENTS.items():
-            more = counters.get(name, 0) - self._retried[name]
-            if more:
-                self._retried[name] += more
-                again = max(0, more - given_up)
-                given_up -= more - again
-                self._metrics.scheduling.reassigned[reason].inc(again, _about(event) if again else None)
-
     def _done(self, effect: cef.Effect, now: float) -> None:
         match effect:
             case cef.SendToWorker(session_id, m.AssignWork() as assignment):
@@ -174,6 +133,8 @@ class CoordinatorMeter:
                 self._delivered(attempt, now)
             case cef.EndQuery():
                 self._ended(effect, now)
+            case cef.ReportReassignment(attempt, reason):
+                self._metrics.scheduling.reassigned[reason].inc(1, _of(attempt))
             case cef.CloseSession(session_id, reason):
                 self._closed(session_id, DisconnectReason(reason.value), now)
             case cef.ReportRoundTrip(_, round_trip_s):

@@ -12,6 +12,7 @@ from typing import Final
 from quarterdeck.core.ids import QueryId, WorkerId
 from quarterdeck.core.workcoord.coordinator import effects as ef
 from quarterdeck.core.workcoord.coordinator import events as ev
+from quarterdeck.core.workcoord.coordinator.tables import ReassignmentReason
 from quarterdeck.core.workcoord.messages import AssignWork
 from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError
 from quarterdeck.crew.ports import Clock
@@ -102,7 +103,7 @@ class Summaries:
                 summary = self._running.get(assignment.spec.key.query_id)
                 if summary is not None:
                     summary.attempts += 1
-            case ef.ReportRecall(attempt):
+            case ef.ReportReassignment(attempt, ReassignmentReason.RECALLED):
                 self._running[attempt.key.query_id].attempts -= 1
             case ef.FetchArtifact(attempt, worker_id, artifact):
                 self._artifacts[attempt] = (worker_id, artifact)

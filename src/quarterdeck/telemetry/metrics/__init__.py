@@ -9,10 +9,8 @@ as a depth, an age or a size, is read at the scrape from the figures that the pr
 from quarterdeck.telemetry.metrics.coordinator import CoordinatorFigures, CoordinatorMetrics
 from quarterdeck.telemetry.metrics.exemplars import Exemplar, exemplar
 from quarterdeck.telemetry.metrics.labels import (
-    REASSIGNMENTS,
     DisconnectReason,
     Lookup,
-    ReassignmentReason,
     Rejection,
     RemovalReason,
     error_code,
@@ -24,7 +22,6 @@ from quarterdeck.telemetry.metrics.stores import StoreFigures, StoreMetrics
 from quarterdeck.telemetry.metrics.worker import WorkerFigures, WorkerMetrics
 
 __all__ = [
-    "REASSIGNMENTS",
     "CoordinatorFigures",
     "CoordinatorMetrics",
     "Counter",
@@ -34,7 +31,6 @@ __all__ = [
     "LeadershipFigures",
     "LeadershipMetrics",
     "Lookup",
-    "ReassignmentReason",
     "Rejection",
     "RemovalReason",
     "StoreFigures",

@@ -3,13 +3,9 @@
 If core has a set (`Outcome`, `ErrorCode`, `RejectReason`, …), that one is used. These are the others.
 """
 
-from collections.abc import Mapping
 from enum import StrEnum
-from types import MappingProxyType
-from typing import Final
 
 from quarterdeck.core.errors import ErrorCode
-from quarterdeck.core.workcoord.coordinator.tables import WorkTrigger
 
 
 class DisconnectReason(StrEnum):
@@ -24,32 +20,6 @@ class DisconnectReason(StrEnum):
     """The peer died, or the network between did."""
     NOT_READING = "not_reading"
     """The peer let our outbox fill up and was cut off."""
-
-
-class ReassignmentReason(StrEnum):
-    """Why a work that a worker had goes to another."""
-
-    REJECTED = "rejected"
-    RETURNED = "returned"
-    """By a draining worker, not begun."""
-    FAILED = "failed"
-    FETCH_FAILED = "fetch_failed"
-    ARTIFACT_LOST = "artifact_lost"
-    WORKER_LOST = "worker_lost"
-
-
-REASSIGNMENTS: Final[Mapping[WorkTrigger, ReassignmentReason]] = MappingProxyType(
-    {
-        WorkTrigger.REJECT: ReassignmentReason.REJECTED,
-        WorkTrigger.RETURN: ReassignmentReason.RETURNED,
-        WorkTrigger.RECALL: ReassignmentReason.RETURNED,
-        WorkTrigger.FAIL: ReassignmentReason.FAILED,
-        WorkTrigger.FETCH_FAIL: ReassignmentReason.FETCH_FAILED,
-        WorkTrigger.ARTIFACT_LOST: ReassignmentReason.ARTIFACT_LOST,
-        WorkTrigger.LOSE: ReassignmentReason.WORKER_LOST,
-    }
-)
-"""Every trigger that takes a work back to the start, and what it is called in metrics."""
 
 
 class RemovalReason(StrEnum):

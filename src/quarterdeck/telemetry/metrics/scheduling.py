@@ -1,9 +1,9 @@
 """Giving work out: what happens to a work between its query and a worker's message that it has it."""
 
+from quarterdeck.core.workcoord.coordinator.tables import ReassignmentReason
 from quarterdeck.core.workcoord.messages import RejectReason
 from quarterdeck.telemetry.metrics.buckets import STEP_S
 from quarterdeck.telemetry.metrics.families import Audience, Families, label
-from quarterdeck.telemetry.metrics.labels import ReassignmentReason
 
 
 class SchedulingMetrics:
@@ -33,8 +33,9 @@ class SchedulingMetrics:
 
         self.reassigned = families.counter_by(
             "reassignments_total",
-            "Works that went back to be given to another worker, by reason.",
+            "Works that went back to be given to another worker, by reason. `recalled` is no trouble: another worker "
+            "could begin it sooner.",
             Audience.ON_CALL,
             label("reason", ReassignmentReason),
         )
-        """Raised when an attempt ended and its work waits again; `REASSIGNMENTS` has the reason of a trigger."""
+        """Raised for every `ReportReassignment`."""

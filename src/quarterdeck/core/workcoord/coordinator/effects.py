@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from quarterdeck.core.ids import QueryId, SessionId, WorkerId
+from quarterdeck.core.workcoord.coordinator.tables import ReassignmentReason
 from quarterdeck.core.workcoord.messages import CoordinatorMessage, Refused, Registered
 from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError, WorkKey
 from quarterdeck.core.workcoord.peer import CloseReason
@@ -90,11 +91,14 @@ class ReportProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class ReportRecall:
-    """An attempt has come back that was taken from a worker which had not begun it. It was no try: nothing of it ran,
-    and the work is on its way to a worker that begins it sooner."""
+class ReportReassignment:
+    """This attempt is over, and its work waits for a worker again. A work that was given up is not reported.
+
+    A recalled attempt was no try: nothing of it ran.
+    """
 
     attempt: AttemptId
+    reason: ReassignmentReason
 
 
 class Outcome(StrEnum):
@@ -131,7 +135,7 @@ Effect = (
     | DeliverEnd
     | DropResult
     | ReportProgress
-    | ReportRecall
+    | ReportReassignment
     | EndQuery
     | RefuseWork
 )

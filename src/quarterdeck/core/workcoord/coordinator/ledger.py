@@ -21,11 +21,11 @@ from quarterdeck.core.workcoord.coordinator.effects import (
     Outcome,
     RefuseWork,
     ReportProgress,
-    ReportRecall,
+    ReportReassignment,
 )
 from quarterdeck.core.workcoord.coordinator.lane import LaneKey
 from quarterdeck.core.workcoord.coordinator.records import Attempt, Death, Loss, Query, Session, Work
-from quarterdeck.core.workcoord.coordinator.tables import WORK_TABLE, WorkState, WorkTrigger
+from quarterdeck.core.workcoord.coordinator.tables import REASSIGNMENTS, WORK_TABLE, WorkState, WorkTrigger
 from quarterdeck.core.workcoord.messages import ArtifactAck, AssignWork, CancelQuery, CancelWork
 from quarterdeck.core.workcoord.model import Artifact, AttemptId, WorkError, WorkKey, WorkSpec
 from quarterdeck.core.workcoord.peer import PeerError
@@ -152,8 +152,6 @@ class Ledger:
         trigger = WorkTrigger.RECALL if is_recalled else WorkTrigger.RETURN
         attempt = self._heard_end(session, attempt_id, trigger)
         if attempt is not None:
-            if is_recalled:
-                self._desk.do(ReportRecall(attempt_id))
             attempt.work.is_recalled = is_recalled
             self._retry(attempt, trigger, None)
         self.dispatch.credit_changed(session)
@@ -328,7 +326,6 @@ class Ledger:
         Without an error it was nobody's failure, and does not count as one.
         """
         work = attempt.work
-        self._desk.counters[f"retried: {trigger}"] += 1
         self._move(work, trigger)
         if work.current is attempt:
             self._unbind(attempt)
@@ -342,6 +339,7 @@ class Ledger:
             message = f"work {work.key.work_id} failed {work.failures} times, the last time: {error.message}"
             self._give_up(work, WorkError(ErrorCode.ATTEMPTS_EXHAUSTED, message))
         else:
+            self._desk.do(ReportReassignment(attempt.attempt_id, REASSIGNMENTS[trigger]))
             self.dispatch.place(work)
 
     def _suspect(self, work: Work, deaths: tuple[Death, ...]) -> None:

@@ -1,7 +1,9 @@
 """What may happen to a work, and to a worker, in a coordinator's eyes."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Final
 
 from quarterdeck.core.workcoord.table import TransitionTable
 
@@ -74,6 +76,34 @@ WORK_TABLE = TransitionTable(
         }
     ),
 )
+
+
+class ReassignmentReason(StrEnum):
+    """Why a work that a worker had goes to another."""
+
+    REJECTED = "rejected"
+    RETURNED = "returned"
+    """By a draining worker, not begun."""
+    RECALLED = "recalled"
+    """From a worker that had not begun it, because another can begin it sooner."""
+    FAILED = "failed"
+    FETCH_FAILED = "fetch_failed"
+    ARTIFACT_LOST = "artifact_lost"
+    WORKER_LOST = "worker_lost"
+
+
+REASSIGNMENTS: Final[Mapping[WorkTrigger, ReassignmentReason]] = MappingProxyType(
+    {
+        _T.REJECT: ReassignmentReason.REJECTED,
+        _T.RETURN: ReassignmentReason.RETURNED,
+        _T.RECALL: ReassignmentReason.RECALLED,
+        _T.FAIL: ReassignmentReason.FAILED,
+        _T.FETCH_FAIL: ReassignmentReason.FETCH_FAILED,
+        _T.ARTIFACT_LOST: ReassignmentReason.ARTIFACT_LOST,
+        _T.LOSE: ReassignmentReason.WORKER_LOST,
+    }
+)
+"""For every trigger that takes a work back to the start."""
 
 
 class WorkerState(StrEnum):
