@@ -26,7 +26,13 @@ from quarterdeck.search.chunk_request import decode_chunk
 from quarterdeck.search.client import HttpSearchWorkers
 from quarterdeck.search.frames import FrameKind, RowFrames, encode_error, encode_progress, encode_report
 from quarterdeck.search.model import Chunk, ChunkReport, FileKind, FileProblem, Piece, SearchSpec
-from quarterdeck.search.ports import ChunkAnswer, WorkerBrokeProtocolError, WorkerLostError, WorkerNotReachedError
+from quarterdeck.search.ports import (
+    ChunkAnswer,
+    WorkerBrokeProtocolError,
+    WorkerHasNoRoomError,
+    WorkerLostError,
+    WorkerNotReachedError,
+)
 from quarterdeck.search.stored_rows import RowLimits, disk_bytes_of, memory_bytes_of
 from tests.http.asked import served, until
 from tests.ports import dead_port
@@ -518,6 +524,23 @@ def test_what_a_worker_refuses_is_told_in_its_own_words(behave: Behaviour) -> No
     with pytest.raises(QuarterdeckError) as refused:
         search(behave)
     assert refused.value.args == (*REFUSED.args[:-1], False)
+
+
+NO_ROOM = QuarterdeckError(ErrorCode.RESOURCE_EXHAUSTED, "no", "the disk is full", "free space")
+TOO_LARGE = QuarterdeckError(ErrorCode.RESOURCE_EXHAUSTED, "no", "a row is too large", "cut it", retryable=False)
+
+
+@pytest.mark.parametrize(
+    "behave", [answers(rendered(NO_ROOM), 429), answers(encode_progress(1) + encode_error(NO_ROOM))]
+)
+def test_a_worker_without_room_is_lost_and_says_why(behave: Behaviour) -> None:
+    with pytest.raises(WorkerHasNoRoomError, match="the disk is full"):
+        search(behave)
+
+
+def test_a_limit_that_the_next_worker_would_reach_as_well_is_a_refusal() -> None:
+    with pytest.raises(QuarterdeckError, match="a row is too large"):
+        search(answers(encode_progress(1) + encode_error(TOO_LARGE)))
 
 
 @pytest.mark.parametrize("addr", ["", "no address"])

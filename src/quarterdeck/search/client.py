@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Final
 
-from quarterdeck.core.errors import QuarterdeckError
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.http.client import Answer, HttpClientError, Origin, UnreachableError, split_address
 from quarterdeck.http.tenants import headers_of
 from quarterdeck.recruiter.model import Recruited
@@ -26,7 +26,13 @@ from quarterdeck.search.frames import (
     decode_report,
 )
 from quarterdeck.search.model import Chunk, ChunkReport, SearchSpec
-from quarterdeck.search.ports import ChunkAnswer, WorkerBrokeProtocolError, WorkerLostError, WorkerNotReachedError
+from quarterdeck.search.ports import (
+    ChunkAnswer,
+    WorkerBrokeProtocolError,
+    WorkerHasNoRoomError,
+    WorkerLostError,
+    WorkerNotReachedError,
+)
 from quarterdeck.search.stored_rows import RowLimits, StoredRows
 from quarterdeck.stores.limits import MIB
 
@@ -166,11 +172,13 @@ def _refusal(worker: Recruited, status: int, text: bytes) -> Exception:
         return WorkerNotReachedError(f"{worker.addr} answered {status}: {words(text)}")
     if not 400 <= status < 500:
         return WorkerLostError(f"{worker.addr} answered {status}: {words(text)}")
-    return decode_error(text)
+    return _told(worker, decode_error(text))
 
 
 def _told(worker: Recruited, error: QuarterdeckError) -> Exception:
-    """Why a search that had begun was not finished: what is nobody's fault may go better elsewhere."""
+    """Why it was not searched to its end: what is nobody's fault may go better elsewhere."""
+    if error.code is ErrorCode.RESOURCE_EXHAUSTED and error.retryable:
+        return WorkerHasNoRoomError(f"{worker.addr}: {error}")
     return WorkerLostError(f"{worker.addr}: {error}") if error.row.http_status >= 500 else error
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from quarterdeck.recruiter.model import Recruited
 from quarterdeck.search.model import Chunk, ChunkReport, SearchSpec
@@ -12,16 +12,25 @@ RecordBatch: TypeAlias = Any
 
 
 class WorkerLostError(Exception):
-    """The worker was not reached, hung up, was silent for too long, or is no longer reserved for us: its chunk is
-    another's now."""
+    """The worker was not reached, hung up, was silent for too long, has no room, or is no longer reserved for us: its
+    chunk is another's now."""
 
 
 class WorkerNotReachedError(WorkerLostError):
     """It never had the chunk: no connection came about, or it is not reserved for us. The chunk cannot be blamed."""
 
 
+class WorkerHasNoRoomError(WorkerLostError):
+    """Its disk is full, or another limit of its own is reached: the chunk cannot be blamed, and another may have
+    room."""
+
+
 class WorkerBrokeProtocolError(WorkerLostError):
     """What it answered cannot be read, or does not add up. It had the chunk; nothing of its answer counts."""
+
+
+BLAMES_NO_CHUNK: Final = (WorkerNotReachedError, WorkerHasNoRoomError)
+"""However often that happens to a chunk, it is not given up for it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import pytest
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.recruiter.model import Recruited
 from quarterdeck.search.model import Chunk, Order
-from quarterdeck.search.ports import WorkerBrokeProtocolError, WorkerNotReachedError
+from quarterdeck.search.ports import WorkerBrokeProtocolError, WorkerHasNoRoomError, WorkerNotReachedError
 from quarterdeck.search.root.running import Status
 from tests.search.root.searched import PlayedWorkers, Root, first_times, lost, play
 
@@ -111,6 +111,19 @@ def test_workers_that_cannot_be_reached_are_no_fault_of_any_chunk(tmp_path: Path
         return WorkerNotReachedError(f"{worker.addr} refused the connection")
 
     play(tmp_path, scenario, PlayedWorkers(20, play=refuse_connections))
+
+
+def test_workers_without_room_are_no_fault_of_any_chunk(tmp_path: Path) -> None:
+    async def scenario(root: Root) -> None:
+        numbers = root.put_numbered(3)
+        found = await root.search()
+        assert found.numbers == numbers
+        assert found.running.status is Status.OK
+
+    def refuse(worker: Recruited, chunk: Chunk) -> Exception:
+        return WorkerHasNoRoomError(f"{worker.addr} has a full disk")
+
+    play(tmp_path, scenario, PlayedWorkers(20, play=refuse))
 
 
 def test_a_worker_that_is_lost_has_its_other_chunks_hung_up_on(tmp_path: Path) -> None:

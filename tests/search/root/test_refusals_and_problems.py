@@ -1,5 +1,6 @@
 """What cannot be searched is named, and the rest is searched."""
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from quarterdeck.search.model import Chunk
 from quarterdeck.search.root import splitting
 from quarterdeck.search.root.running import Status
 from quarterdeck.search.stored_rows import NoRoomError, no_room
+from quarterdeck.stores.disk_full import DiskFullError
+from quarterdeck.stores.disk_full import no_room as no_room_on_disk
 from tests.search.root.searched import PlayedWorkers, Root, play
 
 pytestmark = pytest.mark.usefixtures("one_file_a_chunk")
@@ -98,3 +101,15 @@ def test_with_every_file_broken_it_is_an_error_that_names_the_first(tmp_path: Pa
         assert raised.value.code is ErrorCode.WORK_FAILED
 
     play(tmp_path, scenario, PlayedWorkers(2))
+
+
+def test_a_root_that_searches_alone_with_a_full_disk_blames_no_file(tmp_path: Path) -> None:
+    full = no_room_on_disk("a cached file could not be written", tmp_path, OSError(errno.ENOSPC, "No space left"))
+
+    async def scenario(root: Root) -> None:
+        root.put_numbered(3)
+        root.alone.refusal = full
+        with pytest.raises(DiskFullError, match="the disk is full"):
+            await root.search()
+
+    play(tmp_path, scenario)

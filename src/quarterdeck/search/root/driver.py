@@ -21,7 +21,7 @@ from quarterdeck.search.machine import search_events as ev
 from quarterdeck.search.machine.search import SearchConfig, SearchMachine
 from quarterdeck.search.machine.search_records import ROOT, Seat
 from quarterdeck.search.model import Chunk, SearchSpec
-from quarterdeck.search.ports import ChunkAnswer, ChunkSearching, SearchWorkers, WorkerLostError, WorkerNotReachedError
+from quarterdeck.search.ports import BLAMES_NO_CHUNK, ChunkAnswer, ChunkSearching, SearchWorkers, WorkerLostError
 from quarterdeck.search.stored_rows import memory_bytes_of
 
 _ANSWER_S: Final = 5.0
@@ -200,7 +200,7 @@ class SearchDriver:
             if not self._is_awaited(seat, chunk):
                 return
             self._listener.worker_lost(worker, error)
-            self._stepper.apply(ev.WorkerLost(seat, had_chunk=not isinstance(error, WorkerNotReachedError)))
+            self._stepper.apply(ev.WorkerLost(seat, had_chunk=not isinstance(error, BLAMES_NO_CHUNK)))
         except Exception as error:  # noqa: BLE001 - told to the listener
             self._not_searched(seat, chunk, error)
         else:

@@ -25,6 +25,7 @@ from quarterdeck.search.root.driver import Ports, SearchDriver
 from quarterdeck.search.root.planning import SearchPlan
 from quarterdeck.search.root.problems import Problems
 from quarterdeck.search.stored_rows import NoRoomError
+from quarterdeck.stores.disk_full import DiskFullError
 from quarterdeck.stores.threads import in_thread
 from quarterdeck.telemetry.logs import get_logger
 
@@ -221,7 +222,7 @@ class RunningSearch:
         self._news.set()
 
     def refused(self, chunk: Chunk, error: QuarterdeckError) -> None:
-        if error.code in _OF_THE_FILES and not isinstance(error, NoRoomError):
+        if error.code in _OF_THE_FILES and not isinstance(error, NoRoomError | DiskFullError):
             self.problems.add_all(chunk, error.message)
             self._done_bytes += chunk.size_bytes
         else:
