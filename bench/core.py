@@ -40,6 +40,7 @@ from quarterdeck.core.workcoord.model import (
     WorkKey,
     WorkSpec,
 )
+from quarterdeck.core.workcoord.peer import LossReason
 from quarterdeck.core.workcoord.worker import effects as worker_fx
 from quarterdeck.core.workcoord.worker import events as worker_ev
 from quarterdeck.core.workcoord.worker.machine import WorkerConfig, WorkerMachine
@@ -205,7 +206,9 @@ class Drill:
         """The session of the worker at this place is gone."""
         info, session_id = self.sessions.pop(place)
         self.assigned = [each for each in self.assigned if each[0] != session_id]
-        self.run("worker lost", [coordinator_ev.SessionLost(session_id, "connection reset")])
+        self.run(
+            "worker lost", [coordinator_ev.SessionLost(session_id, LossReason.CONNECTION_LOST, "connection reset")]
+        )
         return int(info.worker_id.removeprefix("worker-"))
 
 
@@ -401,7 +404,10 @@ def artifacts_linger(works: int) -> Samples:
     while drill.take_wave(specs):
         pass
     drill.watch.samples.clear()
-    drill.run("worker: session lost, artifacts of a tenth linger", [worker_ev.SessionLost(SessionId("session-0"))])
+    drill.run(
+        "worker: session lost, artifacts of a tenth linger",
+        [worker_ev.SessionLost(SessionId("session-0"), LossReason.CONNECTION_LOST)],
+    )
     drill.run("worker: drain requested, the same", [worker_ev.DrainRequested()])
     return drill.watch.samples
 

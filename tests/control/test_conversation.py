@@ -23,6 +23,7 @@ from quarterdeck.core.workcoord.messages import (
     WorkFailed,
 )
 from quarterdeck.core.workcoord.model import WorkError, WorkKey, WorkSpec
+from quarterdeck.core.workcoord.peer import LossReason
 from tests.crew.played import ACCEPTING, PlayedLink, now_s, played, settle
 
 BEAT = WorkerBeat(ACCEPTING)
@@ -80,16 +81,33 @@ async def test_everything_heard_is_taken_in_order_also_what_came_before_the_talk
     link.say(CreditConfirmed(3))
     link.hang_up()
     assert await conversation.talk(taken.extend) == "hung up"
+    assert conversation.loss is LossReason.CONNECTION_LOST
     assert taken == [CreditConfirmed(credit) for credit in range(4)]
+
+
+@pytest.mark.parametrize("ends", [LossReason.CONNECTION_LOST, LossReason.PROTOCOL])
+@played
+async def test_an_outbox_that_fills_up_after_the_end_is_not_what_ended_it(ends: LossReason) -> None:
+    link = PlayedLink()
+    conversation, _, talk = _talking(link)
+    if ends is LossReason.PROTOCOL:
+        link.say_envelope(Envelope(SessionId("s1"), 7, (BEAT,)))
+    else:
+        link.hang_up()
+    await talk
+    for credit in range(OUTBOX_LIMIT + 1):
+        conversation.send(CreditConfirmed(credit))
+    assert conversation.loss is ends
 
 
 @played
 async def test_an_envelope_out_of_turn_ends_the_session() -> None:
     link = PlayedLink()
-    _, taken, talk = _talking(link)
+    conversation, taken, talk = _talking(link)
     link.say(BEAT)
     link.say_envelope(Envelope(SessionId("s1"), 2, (CoordinatorBeat(),)))
     assert await talk == "envelope 2 came where 1 was due"
+    assert conversation.loss is LossReason.PROTOCOL
     assert taken == [BEAT]
     assert link.closed
 

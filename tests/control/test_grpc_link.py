@@ -16,6 +16,7 @@ from quarterdeck.core.ids import LeafId, QueryId, SessionId, WorkId
 from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.core.workcoord.messages import AssignWork, CoordinatorBeat
 from quarterdeck.core.workcoord.model import WorkKey, WorkSpec
+from quarterdeck.core.workcoord.peer import LossReason
 from tests.control.harbour import (
     PATIENCE_S,
     Stopwatch,
@@ -486,6 +487,7 @@ def test_a_peer_that_never_reads_is_cut_off_and_nothing_grows_beyond_the_limits(
                 await asyncio.sleep(0.001)
                 assert sent < 1000, "gRPC takes everything"
             assert await talk == conversation.DOES_NOT_READ
+            assert talking.loss is LossReason.NOT_READING
             guests.leave_all()
 
     run(scenario())
@@ -505,6 +507,7 @@ def test_a_write_that_waits_too_long_for_its_reader_is_the_end(
                 talking.send(_work(name, 500_000))
             watch = Stopwatch()
             assert await talking.talk(_ignore) == conversation.DOES_NOT_READ
+            assert talking.loss is LossReason.NOT_READING
             assert 0.2 <= watch.elapsed_s() < PATIENCE_S
             guests.leave_all()
 

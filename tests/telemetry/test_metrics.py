@@ -13,10 +13,11 @@ from prometheus_client.registry import DuplicateTimeseries
 
 from quarterdeck import __version__
 from quarterdeck.core.errors import ErrorCode
-from quarterdeck.core.workcoord.coordinator.effects import CloseReason, Outcome
+from quarterdeck.core.workcoord.coordinator.effects import Outcome
 from quarterdeck.core.workcoord.coordinator.tables import ReassignmentReason
 from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.core.workcoord.messages import RejectReason
+from quarterdeck.core.workcoord.peer import CloseReason, LossReason
 from quarterdeck.metrics.metering import coordinator_readings
 from quarterdeck.metrics.metering import worker_readings as leaf_readings
 from quarterdeck.recruiter.metering import RecruiterMetrics
@@ -272,8 +273,9 @@ def test_a_task_is_told_apart_by_kind_and_outcome() -> None:
     assert value(registry, f"{WORKER}_artifacts_removed_total", reason="evicted") == 1
 
 
-def test_every_reason_to_close_a_session_is_a_reason_of_a_disconnect() -> None:
-    assert {reason.value for reason in CloseReason} <= {reason.value for reason in DisconnectReason}
+def test_a_disconnect_has_the_reasons_to_close_a_session_and_those_to_lose_one() -> None:
+    reasons = {reason.value for reason in (*CloseReason, *LossReason)}
+    assert reasons == {reason.value for reason in DisconnectReason}
 
 
 @pytest.mark.parametrize("code", ErrorCode)

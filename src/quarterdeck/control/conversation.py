@@ -20,6 +20,7 @@ from quarterdeck.core.workcoord.messages import (
     WorkFailed,
     WorkProgressed,
 )
+from quarterdeck.core.workcoord.peer import LossReason
 
 OUTBOX_LIMIT = 10_000
 """Messages waiting for a peer that does not read. Beats alone take hours to fill it; a burst of assignments fits."""
@@ -68,8 +69,8 @@ class Conversation:
         self._reminder: asyncio.TimerHandle | None = None
         """When to write what is in no hurry."""
         self._next_write_at = 0.0
-        self.broke_protocol = False
-        """Whether it ended because the peer sent what cannot be."""
+        self.loss = LossReason.CONNECTION_LOST
+        """Why it ended, if nobody of us asked for the end."""
 
     @property
     def finishing(self) -> bool:
@@ -80,7 +81,7 @@ class Conversation:
         """Queues a message. It goes at once, or when so many have gathered as it wants for company, or enough for an
         envelope; and soon in any case. A peer that has let the outbox fill up is cut off instead."""
         if len(self._outbox) >= OUTBOX_LIMIT or self._outbox_bytes >= OUTBOX_LIMIT_BYTES:
-            self._cut(DOES_NOT_READ)
+            self._cut(DOES_NOT_READ, LossReason.NOT_READING)
             return
         self._outbox.append(message)
         self._outbox_bytes += _payload_bytes(message)
@@ -136,10 +137,10 @@ class Conversation:
             while True:
                 take(await self.hear())
         except LinkClosedError as error:
-            return self._why or str(error)
+            self._why = self._why or str(error)
         except ProtocolError as error:
-            self.broke_protocol = True
-            return str(error)
+            self._why, self.loss = str(error), LossReason.PROTOCOL
+        return self._why
 
     async def _write(self) -> None:
         """The one writer of the connection; when it ends, so does the connection."""
@@ -165,8 +166,9 @@ class Conversation:
             await asyncio.sleep(wait_s)
         self._next_write_at = loop.time() + _DISTANCE_S
 
-    def _cut(self, why: str) -> None:
-        self._why = self._why or why
+    def _cut(self, why: str, loss: LossReason = LossReason.CONNECTION_LOST) -> None:
+        if not self._why:
+            self._why, self.loss = why, loss
         self.link.close()
 
     async def _write_outbox(self) -> None:
@@ -179,6 +181,7 @@ class Conversation:
                 async with asyncio.timeout(STALL_S):
                     await self.link.send(self._stamp(batch))
             except TimeoutError:
+                self._cut(DOES_NOT_READ, LossReason.NOT_READING)
                 raise LinkClosedError(DOES_NOT_READ) from None
 
     def _next_batch(self, limit: int) -> list[Message]:

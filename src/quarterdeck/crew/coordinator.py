@@ -21,6 +21,7 @@ from quarterdeck.core.workcoord.coordinator.tables import WorkerState
 from quarterdeck.core.workcoord.kinds import WorkKind
 from quarterdeck.core.workcoord.messages import AssignWork, Register, WorkerMessage
 from quarterdeck.core.workcoord.model import ENDED, Artifact, AttemptId, Ended, WorkError, WorkKey, WorkSpec
+from quarterdeck.core.workcoord.peer import LossReason
 from quarterdeck.crew.driver import Observer, Stepper, Trouble, cancel_all, company, ignore_trouble
 from quarterdeck.crew.guests import SessionGuest
 from quarterdeck.crew.ports import Clock, Fetcher, FetchFailedError, Ids, ResultT
@@ -215,18 +216,17 @@ class CoordinatorDriver(Generic[ResultT]):
             self._on_trouble(conversation.link.peer, f"it did not register: {error or 'it took too long'}")
             return False
         session_id = conversation.session_id = self._ids.session_id()
-        reason = "the connection was given up"
+        detail = "the connection was given up"
         with self._sessions.held_open(session_id, conversation):
             try:
                 self.apply(ev.SessionOpened(session_id, register))
                 for guest in self._guests:
                     guest.opened(session_id, register)
-                reason = await conversation.talk(lambda messages: self._take(session_id, messages))
+                detail = await conversation.talk(lambda messages: self._take(session_id, messages))
             finally:
-                if conversation.broke_protocol:
-                    self.machine.counters["protocol_errors"] += 1
-                    self._on_trouble(conversation.link.peer, f"it broke the protocol: {reason}")
-                self.apply(ev.SessionLost(session_id, reason))
+                if conversation.loss is LossReason.PROTOCOL:
+                    self._on_trouble(conversation.link.peer, f"it broke the protocol: {detail}")
+                self.apply(ev.SessionLost(session_id, conversation.loss, detail))
                 for guest in self._guests:
                     guest.closed(session_id)
         return True

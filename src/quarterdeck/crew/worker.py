@@ -135,8 +135,7 @@ class WorkerDriver:
                 if not conversation.finishing:
                     self._on_trouble(peer, f"the session has ended: {reason}")
             finally:
-                self.machine.counters["protocol_errors"] += conversation.broke_protocol
-                self.apply(ev.SessionLost(session_id))
+                self.apply(ev.SessionLost(session_id, conversation.loss))
                 for guest in self._guests:
                     guest.closed(session_id)
         return True

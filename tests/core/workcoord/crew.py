@@ -21,6 +21,7 @@ from quarterdeck.core.workcoord.messages import (
     WorkRejected,
 )
 from quarterdeck.core.workcoord.model import AttemptId, WorkError, WorkKey
+from quarterdeck.core.workcoord.peer import LossReason
 from quarterdeck.core.workcoord.worker import WorkerConfig, WorkerMachine
 from quarterdeck.core.workcoord.worker import effects as we
 from quarterdeck.core.workcoord.worker import events as wv
@@ -200,7 +201,9 @@ class Crew:
         if isinstance(message, Register):
             self.tell(line.coordinator, cv.SessionOpened(line.session_id, message))
         elif message is None:  # END
-            self.tell(line.coordinator, cv.SessionLost(line.session_id, "the connection broke"))
+            self.tell(
+                line.coordinator, cv.SessionLost(line.session_id, LossReason.CONNECTION_LOST, "the connection broke")
+            )
         else:
             self.tell(line.coordinator, cv.MessageReceived(line.session_id, message))
 
@@ -213,7 +216,7 @@ class Crew:
             self.order(line.worker, wv.SessionOpened(message))
         elif message is None or isinstance(message, Refused):  # END, or as good as that
             if line.opened:
-                self.order(line.worker, wv.SessionLost(line.session_id))
+                self.order(line.worker, wv.SessionLost(line.session_id, LossReason.CONNECTION_LOST))
             else:
                 line.worker.not_clear.discard(line.session_id)
         else:

@@ -44,6 +44,7 @@ from quarterdeck.core.workcoord.model import (
     WorkKey,
     WorkSpec,
 )
+from quarterdeck.core.workcoord.peer import LossReason
 from quarterdeck.core.workcoord.worker import WorkerConfig, WorkerMachine
 from quarterdeck.core.workcoord.worker import effects as we
 from quarterdeck.core.workcoord.worker import events as wv
@@ -183,8 +184,8 @@ class Bridge:
             effects += self.step(cv.MessageReceived(session_id, message))
         return effects
 
-    def loses(self, session_id: SessionId) -> list[ce.Effect]:
-        return self.step(cv.SessionLost(session_id, "the connection broke"))
+    def loses(self, session_id: SessionId, why: LossReason = LossReason.CONNECTION_LOST) -> list[ce.Effect]:
+        return self.step(cv.SessionLost(session_id, why, "the connection broke"))
 
     # Whoever asks
 
@@ -329,8 +330,8 @@ class Mate:
             effects += self.step(wv.MessageReceived(session_id, message))
         return effects
 
-    def loses(self, session_id: SessionId) -> list[we.Effect]:
-        return self.step(wv.SessionLost(session_id))
+    def loses(self, session_id: SessionId, why: LossReason = LossReason.CONNECTION_LOST) -> list[we.Effect]:
+        return self.step(wv.SessionLost(session_id, why))
 
     # One attempt after the other
 

@@ -23,6 +23,7 @@ from quarterdeck.core.workcoord.messages import (
     WorkReturned,
 )
 from quarterdeck.core.workcoord.model import AttemptId, DiskUse, WorkError
+from quarterdeck.core.workcoord.peer import LossReason
 from quarterdeck.core.workcoord.worker import events as wv
 from tests.core.workcoord.harness import ARTIFACT, FINAL, PASSING, START, Bridge, Mate, leaf, of
 
@@ -98,6 +99,15 @@ def test_of_the_works_of_a_lost_worker_each_is_reported_for_itself() -> None:
     assert of(ce.ReportReassignment, bridge.loses(session)) == [
         ce.ReportReassignment(attempt, ReassignmentReason.WORKER_LOST) for attempt in attempts
     ]
+
+
+@pytest.mark.parametrize("reason", LossReason)
+def test_a_peer_that_breaks_the_rules_of_the_conversation_is_counted_by_either_machine(reason: LossReason) -> None:
+    bridge, mate = Bridge(), Mate()
+    bridge.loses(bridge.joins(), reason)
+    mate.loses(mate.opens(), reason)
+    broke = int(reason is LossReason.PROTOCOL)
+    assert bridge.machine.counters["protocol_errors"] == mate.machine.counters["protocol_errors"] == broke
 
 
 def test_a_worker_answers_each_beat_at_once_with_an_echo() -> None:

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 import pytest
 from prometheus_client import CollectorRegistry
 
-from quarterdeck.control.conversation import DOES_NOT_READ
 from quarterdeck.core.errors import ErrorCode
 from quarterdeck.core.ids import SessionId
 from quarterdeck.core.workcoord.coordinator import CoordinatorMachine
@@ -35,6 +34,7 @@ from quarterdeck.core.workcoord.messages import (
     WorkReturned,
 )
 from quarterdeck.core.workcoord.model import AttemptId
+from quarterdeck.core.workcoord.peer import LossReason
 from quarterdeck.core.workcoord.worker import WorkerMachine
 from quarterdeck.core.workcoord.worker import events as wv
 from quarterdeck.core.workcoord.worker.records import WorkerAttempt
@@ -420,9 +420,8 @@ def test_a_session_ends_once_by_the_first_word_on_it() -> None:
 def test_a_peer_that_does_not_read_and_one_that_breaks_the_conversation_are_told_apart() -> None:
     shore = Shore()
     silent, rude, cut = (shore.joins(name) for name in ("w1", "w2", "w3"))
-    shore.step(cv.SessionLost(silent, DOES_NOT_READ))
-    shore.machine.counters["protocol_errors"] += 1  # as the driver does
-    shore.step(cv.SessionLost(rude, "envelope 7 came where 5 was due"))
+    shore.loses(silent, LossReason.NOT_READING)
+    shore.loses(rude, LossReason.PROTOCOL)
     shore.loses(cut)
     assert shore.disconnects == {
         DisconnectReason.NOT_READING: 1,
@@ -690,12 +689,12 @@ def test_artifacts_go_with_a_drain_each_for_its_own_reason() -> None:
 
 def test_a_worker_tells_silence_from_a_farewell_a_breach_and_a_broken_connection() -> None:
     ship = Ship()
-    sessions = [ship.opens(name) for name in ("s1", "s2", "s3", "s4", "s5")]
-    silent, farewell, breach, broken, rude = sessions
+    sessions = [ship.opens(name) for name in ("s1", "s2", "s3", "s4", "s5", "s6")]
+    silent, farewell, breach, broken, rude, deaf = sessions
     ship.hears(farewell, Goodbye("shutting down"))
     ship.hears(breach, CreditConfirmed(99))
-    ship.machine.counters["protocol_errors"] += 1  # as the driver does
-    ship.loses(rude)
+    ship.loses(rude, LossReason.PROTOCOL)
+    ship.loses(deaf, LossReason.NOT_READING)
     ship.loses(broken)
     ship.advance(10, silent=[silent])
     for session in sessions:
@@ -704,6 +703,7 @@ def test_a_worker_tells_silence_from_a_farewell_a_breach_and_a_broken_connection
         DisconnectReason.SILENT: 1,
         DisconnectReason.GOODBYE: 1,
         DisconnectReason.PROTOCOL: 2,
+        DisconnectReason.NOT_READING: 1,
         DisconnectReason.CONNECTION_LOST: 1,
     }
     ship.end_all()
@@ -795,7 +795,7 @@ def end_coordinator(watched: Watched) -> None:
 def end_worker(watched: Watched) -> None:
     machine: WorkerMachine = watched.machine
     for session in list(machine.sessions()):
-        machine.step(wv.SessionLost(session.session_id), AFTER_ALL_S)
+        machine.step(wv.SessionLost(session.session_id, LossReason.CONNECTION_LOST), AFTER_ALL_S)
     machine.step(wv.DrainRequested(), AFTER_ALL_S)
     for attempt in [each.attempt_id for each in machine.attempts() if each.state == "stopping"]:
         machine.step(wv.ExecutionStopped(attempt), AFTER_ALL_S)

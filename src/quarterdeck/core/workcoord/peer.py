@@ -13,5 +13,16 @@ class CloseReason(StrEnum):
     GOODBYE = "goodbye"
 
 
+class LossReason(StrEnum):
+    """Why a session ended that the machine had not closed."""
+
+    CONNECTION_LOST = "connection_lost"
+    """The peer died, or the network between did."""
+    NOT_READING = "not_reading"
+    """The peer let our outbox fill up and was cut off."""
+    PROTOCOL = "protocol"
+    """The peer broke the rules of the conversation itself, below what a machine is told."""
+
+
 class PeerError(Exception):
     """A peer said something that is not legal now; the message says what. Its session is broken off for it."""

@@ -53,8 +53,8 @@ class CoordinatorJournal:
                     slots=worker.slots,
                     address=worker.address,
                 )
-            case cev.SessionLost(session_id, reason):
-                _log.info("session ended", session_id=session_id, reason=reason)
+            case cev.SessionLost(session_id, _, detail):
+                _log.info("session ended", session_id=session_id, reason=detail)
             case cev.QueryOpened(query_id):
                 _log.info("query opened", query_id=query_id)
             case cev.WorkSubmitted(spec):

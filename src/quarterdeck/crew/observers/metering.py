@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from quarterdeck.control.conversation import DOES_NOT_READ
 from quarterdeck.core.ids import QueryId, SessionId, WorkerId
 from quarterdeck.core.workcoord import messages as m
 from quarterdeck.core.workcoord.coordinator import CoordinatorMachine
@@ -80,7 +79,6 @@ class CoordinatorMeter:
         self._waiting: set[QueryId] = set()
         """Queries that have had no result yet."""
         self._fetching_since: dict[AttemptId, float] = {}
-        self._protocol_errors = 0
 
     def stepped(self, event: cev.Event, effects: list[cef.Effect]) -> None:
         now = self._now = max(self._now, self._clock.now())
@@ -97,12 +95,11 @@ class CoordinatorMeter:
             case cev.SessionOpened(session_id, register):
                 self._opened(session_id, register.worker.worker_id, now)
             case cev.SessionLost(session_id, reason):
-                self._closed(session_id, self._why_lost(reason), now)
+                self._closed(session_id, DisconnectReason(reason.value), now)
             case _:
                 pass
         for effect in effects:
             self._done(effect, now)
-        self._protocol_errors = self._machine.counters.get("protocol_errors", 0)
 
     def _heard(self, session_id: SessionId, message: m.WorkerMessage) -> None:
         """An answer counts once, for an assignment that was given on a session which still lasts."""
@@ -187,12 +184,6 @@ class CoordinatorMeter:
         if away_s is not None:
             self._metrics.control.reconnect.observe(away_s)
 
-    def _why_lost(self, reason: str) -> DisconnectReason:
-        """The driver has counted a peer that broke the rules of the conversation just before it tells of the end."""
-        if self._machine.counters["protocol_errors"] > self._protocol_errors:
-            return DisconnectReason.PROTOCOL
-        return DisconnectReason.NOT_READING if reason == DOES_NOT_READ else DisconnectReason.CONNECTION_LOST
-
     def _closed(self, session_id: SessionId, reason: DisconnectReason, now: float) -> None:
         """The first word on a session's end counts: we close it, or it breaks, and then the other follows."""
         session = self._sessions.pop(session_id, None)
@@ -231,7 +222,6 @@ class WorkerMeter:
         self._stopping: dict[AttemptId, float] = {}
         self._sessions: dict[SessionId, str] = {}
         self._peers = Absences()
-        self._protocol_errors = 0
 
     def stepped(self, event: wev.Event, effects: list[wef.Effect]) -> None:
         now = self._now = max(self._now, self._clock.now())
@@ -248,18 +238,14 @@ class WorkerMeter:
                 self._ran(attempt, cef.Outcome.CANCELED, now)
             case wev.SessionOpened(registered):
                 self._opened(registered, now)
-            case wev.SessionLost(session_id):
-                # As above, the driver counts a peer that broke the rules just before.
-                broke = self._machine.counters["protocol_errors"] > self._protocol_errors
-                reason = DisconnectReason.PROTOCOL if broke else DisconnectReason.CONNECTION_LOST
-                self._closed(session_id, reason, now)
+            case wev.SessionLost(session_id, reason):
+                self._closed(session_id, DisconnectReason(reason.value), now)
             case _:
                 pass
         for effect in effects:
             self._done(effect, now)
         if len(self._waiting_since) > self._machine.queued:
             self._forget_orphans()
-        self._protocol_errors = self._machine.counters.get("protocol_errors", 0)
 
     def _done(self, effect: wef.Effect, now: float) -> None:
         match effect:

@@ -9,7 +9,7 @@ from quarterdeck.core.errors import ErrorCode
 
 
 class DisconnectReason(StrEnum):
-    """Why a session ended. The first five are core's `CloseReason`, for sessions that this side closed."""
+    """Why a session ended: core's `CloseReason` if its machine closed it, else core's `LossReason`."""
 
     SILENT = "silent"
     PROTOCOL = "protocol"
@@ -17,9 +17,7 @@ class DisconnectReason(StrEnum):
     REFUSED = "refused"
     GOODBYE = "goodbye"
     CONNECTION_LOST = "connection_lost"
-    """The peer died, or the network between did."""
     NOT_READING = "not_reading"
-    """The peer let our outbox fill up and was cut off."""
 
 
 class RemovalReason(StrEnum):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from quarterdeck.core.ids import QueryId, SessionId, WorkerId
 from quarterdeck.core.workcoord.messages import Register, WorkerMessage
 from quarterdeck.core.workcoord.model import AttemptId, WorkError, WorkKey, WorkSpec
+from quarterdeck.core.workcoord.peer import LossReason
 
 # From whoever asks
 
@@ -68,8 +69,12 @@ class MessageReceived:
 
 @dataclass(frozen=True, slots=True)
 class SessionLost:
+    """The connection is over, whoever ended it. A session that the machine closed ends with this too; its reason then
+    says nothing."""
+
     session_id: SessionId
-    reason: str
+    reason: LossReason
+    detail: str
 
 
 # From the fetches

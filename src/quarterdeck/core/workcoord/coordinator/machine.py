@@ -53,7 +53,7 @@ from quarterdeck.core.workcoord.messages import (
     WorkReturned,
 )
 from quarterdeck.core.workcoord.model import LivenessPolicy
-from quarterdeck.core.workcoord.peer import PeerError
+from quarterdeck.core.workcoord.peer import LossReason, PeerError
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +132,12 @@ class CoordinatorMachine:
                 self.ledger.cancel_work(key)
             case ev.SessionOpened():
                 self._session_opened(event)
-            case ev.SessionLost(session_id, reason):
+            case ev.SessionLost(session_id, reason, detail):
+                if reason is LossReason.PROTOCOL:
+                    self.counters["protocol_errors"] += 1
                 session = self.roster.session(session_id)
                 if session is not None:
-                    self.roster.lose(session, reason, Loss.CUT)
+                    self.roster.lose(session, detail, Loss.CUT)
             case ev.DrainRequested(worker_id):
                 session = self.roster.of_worker(worker_id)
                 if session is not None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from quarterdeck.core.ids import SessionId
 from quarterdeck.core.workcoord.messages import CoordinatorMessage, Registered
 from quarterdeck.core.workcoord.model import Artifact, AttemptId, DiskUse, WorkError
+from quarterdeck.core.workcoord.peer import LossReason
 
 # From the sessions
 
@@ -24,7 +25,11 @@ class MessageReceived:
 
 @dataclass(frozen=True, slots=True)
 class SessionLost:
+    """The connection is over, whoever ended it. A session that the machine closed ends with this too; its reason then
+    says nothing."""
+
     session_id: SessionId
+    reason: LossReason
 
 
 # From the executors

@@ -51,7 +51,7 @@ from quarterdeck.core.workcoord.messages import (
     WorkReturned,
 )
 from quarterdeck.core.workcoord.model import Artifact, AttemptId, DiskUse, WorkerInfo, WorkerStatus
-from quarterdeck.core.workcoord.peer import CloseReason, PeerError
+from quarterdeck.core.workcoord.peer import CloseReason, LossReason, PeerError
 from quarterdeck.core.workcoord.worker import events as ev
 from quarterdeck.core.workcoord.worker.credit import divide
 from quarterdeck.core.workcoord.worker.effects import (
@@ -174,7 +174,9 @@ class WorkerMachine:
                     self._lose_result(self._attempts[attempt_id], "evicted", DropReason.EVICTED)
             case ev.SessionOpened(registered):
                 self._session_opened(registered)
-            case ev.SessionLost(session_id):
+            case ev.SessionLost(session_id, reason):
+                if reason is LossReason.PROTOCOL:
+                    self.counters["protocol_errors"] += 1
                 session = self._sessions.get(session_id)
                 if session is not None:
                     self._lose_session(session)
