@@ -13,7 +13,9 @@ import pytest
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.search.row_payloads import RowPayloads, RowsError, checked_rows
-from quarterdeck.search.stored_rows import RowLimits, StoredRows, disk_bytes_of, memory_bytes_of
+from quarterdeck.search.stored_rows import NoRoomError, RowLimits, StoredRows, disk_bytes_of, memory_bytes_of
+from quarterdeck.stores.disk import DiskBudget, DiskLimits
+from tests.small_disk import a_disk
 
 arrow: Any = _pyarrow
 
@@ -89,6 +91,42 @@ def test_more_than_may_be_on_disk_is_refused(tmp_path: Path) -> None:
 def test_a_disk_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     with pytest.raises(QuarterdeckError, match="could not be written"):
         stored(RowLimits(tmp_path / "not there", 0), 1)
+
+
+def test_the_budget_counts_what_is_on_disk_until_the_rows_go(tmp_path: Path) -> None:
+    disk = DiskBudget(tmp_path, DiskLimits(2**20))
+    rows = stored(RowLimits(tmp_path, 10_000, disk=disk), 20)
+    assert disk.figures().temporary_bytes == rows.disk_bytes > 0
+    disk.check_invariants()
+    del rows
+    gc.collect()
+    assert disk.figures().temporary_bytes == 0
+    disk.check_invariants()
+
+
+def test_little_takes_no_room_in_the_budget(tmp_path: Path) -> None:
+    disk = DiskBudget(tmp_path, DiskLimits(1))
+    assert numbers(stored(RowLimits(tmp_path, disk=disk), 50)) == list(range(50))
+
+
+def refusal(limits: RowLimits) -> NoRoomError:
+    with pytest.raises(NoRoomError) as raised:
+        stored(limits, 400)
+    return raised.value
+
+
+def test_a_spent_budget_and_a_full_disk_are_one_error(tmp_path: Path) -> None:
+    limits = DiskLimits(2**20)
+    with a_disk("size=1m", tmp_path) as small:
+        spent = refusal(RowLimits(tmp_path, 10_000, disk=DiskBudget(tmp_path / "a", limits)))
+        full = refusal(RowLimits(small, 10_000))
+        full_within_budget = refusal(RowLimits(small, 10_000, disk=DiskBudget(small, DiskLimits(2**30))))
+    assert {(each.code, each.what, each.next_step) for each in (spent, full, full_within_budget)} == {
+        (ErrorCode.RESOURCE_EXHAUSTED, "there is no room for what the search found", spent.next_step)
+    }
+    assert "of 1.0 MiB for" in spent.why
+    assert "No space left" in full.why
+    assert "the file system has" in full_within_budget.why
 
 
 @pytest.mark.parametrize("memory_bytes", [0, 2**30])

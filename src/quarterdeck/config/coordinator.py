@@ -97,8 +97,9 @@ class CoordinatorSettings(CrewSettings):
     """The largest result that is kept in memory instead of on disk. Too low writes many small files. Too high takes up
     to this much for every fetched result that nobody has read yet: `window_works` of them for each query."""
     spool_limit_bytes: Bytes = 10 * 1024**3
-    """Disk space for fetched results of all queries together, and for files that this process downloads. Too low stops
-    fetching until clients have read; too high fills the disk for everybody else on it."""
+    """Disk space for fetched results of all queries together, for the rows of log searches, and for files that this
+    process downloads. Too low stops fetching until clients have read, and fails large searches; too high fills the disk
+    for everybody else on it."""
     database_url: UrlWithPassword = computed(_catalog, "`lake/catalog.db` beside `data_dir`")
     """The database with the tables of all capabilities, such as the list of files in the lake: the path of an SQLite
     file, or `postgresql://user:password@host/name`. Coordinators that share it and the lake give the same answers. If

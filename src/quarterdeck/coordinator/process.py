@@ -338,7 +338,7 @@ class Coordinator:
             oldest_work_age_s=oldest_wait_s(machine.ledger.queries(), self._clock.now()),
             works=self._meter.works_by_state(),
             workers=self._meter.workers_by_state(),
-            spool_bytes=disk.artifact_bytes,
+            spool_bytes=disk.artifact_bytes + disk.temporary_bytes,
             disk_free_bytes=disk.free_bytes,
             sessions_opened=counters["sessions_opened"],
             protocol_errors=counters["protocol_errors"],

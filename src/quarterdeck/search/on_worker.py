@@ -1,6 +1,7 @@
 """A worker's part in log searches: the engine that searches what roots send while they have reserved the worker."""
 
 import asyncio
+import shutil
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import Final
@@ -30,6 +31,8 @@ class SearchOnWorker(WorkerPart):
     def __init__(self, host: WorkerHost) -> None:
         settings, storage = host.settings, host.storage
         self._host = host
+        self._lines = host.folder.folder("searches")
+        shutil.rmtree(self._lines, ignore_errors=True)  # of a process that was killed: nobody counts it
         self._searcher = ContainedSearcher(at_once=settings.slots, memory_limit_bytes=settings.duckdb_memory_bytes)
         self._executor = ChunkExecutor(self._searcher, PieceOpener(storage.objects, storage.cache), settings.slots)
         self._service: ChunkService | None = None
@@ -59,8 +62,13 @@ class SearchOnWorker(WorkerPart):
         return self._service
 
     def _make_gatherer(self, spec: SearchSpec) -> Gatherer:
-        folder = self._host.folder.folder("searches")
-        return Gathering(spec, folder, memory_bytes=_LINES_MEMORY_BYTES, disk_bytes=_LINES_DISK_BYTES)
+        return Gathering(
+            spec,
+            self._lines,
+            memory_bytes=_LINES_MEMORY_BYTES,
+            disk_bytes=_LINES_DISK_BYTES,
+            disk=self._host.storage.budget,
+        )
 
 
 def search_on_worker(host: WorkerHost) -> SearchOnWorker | None:

@@ -28,6 +28,7 @@ from quarterdeck.search.root.assembly import SearchRoot
 from quarterdeck.search.root.routes import search_router
 from quarterdeck.search.settings import RecruiterSettings, SearchSettings
 from quarterdeck.stores.data_folder import DataFolder
+from quarterdeck.stores.disk import DiskBudget, DiskLimits
 from quarterdeck.stores.objects import ObjectStores, S3Options
 from quarterdeck.stores.source_roots import SourceRoots
 from quarterdeck.telemetry.exposition import form_of, new_registry, render
@@ -73,6 +74,7 @@ class Recruiter:
             authorize=guard.authorize,
             ssl=guard.client_context,
             log=self._log,
+            disk=DiskBudget(folder.path, DiskLimits(settings.spool_limit_bytes)),
         )
         self._stopping = False
 

@@ -45,9 +45,8 @@ class SearchSettings(Section):
     """Memory for the rows of one log search; the rest goes to disk. Too low makes large answers slow; too high lets the
     kernel kill the process."""
     spool_bytes: Bytes = 10 * 1024**3
-    """Disk space for the rows of one log search; a search that needs more fails with a message that says so. Files from
-    S3 that a recruiter has to search itself may take as much again; those of a coordinator count to
-    `spool_limit_bytes`. Too high fills the disk for everybody else on it."""
+    """Disk space for the rows of one log search; a search that needs more fails with a message that says so. All
+    searches together have no more than `spool_limit_bytes`. Too high lets one search take the room of all others."""
     in_flight_bytes: Bytes = 4 * 1024**3
     """Bytes of files that one log search has given to workers at any time. Everything that it finds in them may come at
     once; beyond 8 MiB for each part of a file it waits on disk. Too low leaves workers idle; too high takes disk and,
@@ -79,6 +78,9 @@ class RecruiterSettings(ProcessSettings):
     http_port: Port = 7073
     """The port where workers register and searches recruit. If another process has it, the start fails; with 0 no
     worker knows where to register."""
+    spool_limit_bytes: Bytes = 10 * 1024**3
+    """Disk space for the rows of all log searches together, and for files that this process downloads. Too low fails
+    large searches; too high fills the disk for everybody else on it."""
     shutdown_grace_s: SecondsOrZero = 10.0
     """Seconds that running requests may go on after the recruiter was told to stop; registrations are answered at once.
     Too low cuts off answers that were nearly finished; too high delays a restart."""

@@ -14,6 +14,7 @@ from typing import Final
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.search.ports import RecordBatch
 from quarterdeck.search.row_payloads import is_whole, read_rows
+from quarterdeck.stores.disk import DiskBudget, DiskFullError, Owner, Room
 from quarterdeck.stores.disk_full import room_of
 from quarterdeck.stores.limits import MIB
 from quarterdeck.stores.threads import in_thread
@@ -34,6 +35,8 @@ class RowLimits:
     """Where files are; None is the system's folder for temporary ones."""
     memory_bytes: int = 8 * MIB
     disk_bytes: int = 1024**4
+    disk: DiskBudget | None = None
+    """Counts the files; without one, only the file system has a limit."""
 
 
 class StoredRows:
@@ -47,6 +50,7 @@ class StoredRows:
         self._held: list[bytes] = []
         self._held_bytes = 0
         self._file: int | None = None
+        self._room: Room | None = None
         self._lengths: list[int] = []
         """Of what is in the file."""
         self._file_bytes = 0
@@ -94,11 +98,19 @@ class StoredRows:
         try:
             if self._file is None:
                 self._file = _nameless_file(self._limits.folder)
-                weakref.finalize(self, os.close, self._file)
+                if self._limits.disk is not None:
+                    self._room = self._limits.disk.room(Owner.TEMPORARY, "with the rows of a search")
+                weakref.finalize(self, _remove, self._file, self._room)
+            if self._room is not None:
+                self._room.take(self._held_bytes)
             for payload in self._held:
                 _write_all(self._file, payload, self._file_bytes)
                 self._lengths.append(len(payload))
                 self._file_bytes += len(payload)
+            if self._room is not None:
+                self._room.size_bytes = self._file_bytes
+        except DiskFullError as error:
+            raise no_room(error.why) from error
         except OSError as error:
             folder = self._limits.folder or tempfile.gettempdir()
             raise no_room(f"a temporary file could not be written: {error}; {room_of(folder)}") from error
@@ -137,6 +149,13 @@ def _nameless_file(folder: Path | None) -> int:
     descriptor, path = tempfile.mkstemp(prefix="answer-", dir=folder)
     Path(path).unlink()
     return descriptor
+
+
+def _remove(descriptor: int, room: Room | None) -> None:
+    """A file without a name goes when it is closed."""
+    os.close(descriptor)
+    if room is not None:
+        room.give_back()
 
 
 def _write_all(descriptor: int, payload: bytes, place: int) -> None:

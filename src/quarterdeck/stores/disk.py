@@ -1,4 +1,4 @@
-"""One budget for everything that a process keeps on its disk: artifacts and cached files.
+"""One budget for everything that a process keeps on its disk: artifacts, cached files, and what queries put aside.
 
 It owns the accounting and the files' deletion. Rules:
 
@@ -10,6 +10,7 @@ It owns the accounting and the files' deletion. Rules:
 - The cache may use at most the limit less the artifact floor. It yields first, and no wanted artifact is given up for
   it.
 - Whenever space is reserved, the file system's own free space is checked, and what has to stay free stays free.
+- What a query puts aside is never deleted by the budget. No wanted artifact is given up for it.
 - A file counts until it is deleted. Files are deleted outside the lock, so that nobody who holds it waits for a disk.
 
 Any thread may call all of it. It must not know what a key means.
@@ -18,6 +19,7 @@ Any thread may call all of it. It must not know what a key means.
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -27,10 +29,21 @@ from quarterdeck.stores.disk_full import DiskFullError, refused
 from quarterdeck.stores.growing_file import PART_SUFFIX, GrowingFile
 from quarterdeck.stores.ledger import NOTHING, Ledger, Missing
 from quarterdeck.stores.limits import DiskFigures, DiskLimits, Owner
+from quarterdeck.stores.room import Room
 from quarterdeck.stores.shelf import ALL_STANDINGS, Entry, Pin, Standing
 from quarterdeck.telemetry.logs import get_logger
 
-__all__ = ["PART_SUFFIX", "DiskBudget", "DiskFigures", "DiskFullError", "DiskLimits", "GrowingFile", "Owner", "Pin"]
+__all__ = [
+    "PART_SUFFIX",
+    "DiskBudget",
+    "DiskFigures",
+    "DiskFullError",
+    "DiskLimits",
+    "GrowingFile",
+    "Owner",
+    "Pin",
+    "Room",
+]
 
 _FIRST_STEP_BYTES = 64 * 1024
 """A file gets this much at first, and then as much again as it has, up to the step of the limits: many small artifacts
@@ -70,6 +83,9 @@ class DiskBudget:
         self._leaving: Final[dict[str, Entry]] = {}
         """Being deleted, or removed and still in use: not to be found any more, and still on the disk."""
         self._growing: Final[dict[str, GrowingFile]] = {}
+        self._rooms: Final[set[Room]] = set()
+        self._returned: Final[deque[Room]] = deque()
+        """Rooms that are to be counted out. It is added to without the lock."""
 
     # Files come and go
 
@@ -88,6 +104,13 @@ class DiskBudget:
                 self._stop_growing(file)
             raise
         return file
+
+    def room(self, owner: Owner, key: str) -> Room:
+        """For what is written past the budget; `key` names it in errors. It has no bytes yet."""
+        room = Room(owner, key, self._enlarge, self._returned)
+        with self._lock:
+            self._rooms.add(room)
+        return room
 
     def adopt(self, owner: Owner, key: str, path: Path, last_used: float) -> None:
         """Adds a whole file that was found at the start; `last_used` is by the budget's clock. If there is no room for
@@ -156,6 +179,7 @@ class DiskBudget:
     def figures(self) -> DiskFigures:
         """Costs nothing but a look at the file system."""
         with self._lock:
+            self._take_back()
             return self._figures()
 
     def check_invariants(self) -> None:
@@ -163,7 +187,8 @@ class DiskBudget:
         is in no book: then they differ."""
         with self._lock:
             present = [*self._entries.values(), *self._leaving.values()]
-            self._ledger.check_invariants(present, self._growing.values())
+            self._take_back()
+            self._ledger.check_invariants(present, [*self._growing.values(), *self._rooms])
 
     # What growing files ask for
 
@@ -191,7 +216,9 @@ class DiskBudget:
 
     # Room
 
-    def _acquire(self, owner: Owner, key: str, needed_bytes: int, wished_bytes: int, file: GrowingFile | None) -> None:
+    def _acquire(
+        self, owner: Owner, key: str, needed_bytes: int, wished_bytes: int, file: GrowingFile | Room | None
+    ) -> None:
         """Counts in what is wished, or at least what is needed, making room for it. Without a file the bytes are on the
         disk already."""
         missing = NOTHING
@@ -216,6 +243,9 @@ class DiskBudget:
                     self._gone.wait()  # for files that other threads delete: each of them tells when it is done
             self._evict(victims)
 
+    def _enlarge(self, room: Room, more_bytes: int) -> None:
+        self._acquire(room.owner, room.key, more_bytes, more_bytes, room)
+
     def _evict(self, victims: list[Entry]) -> None:
         with ExitStack() as steps:  # the last comes first; and whatever one of them raises, the others are taken
             for entry in reversed(victims):
@@ -238,12 +268,14 @@ class DiskBudget:
 
     # Under the lock
 
-    def _grant(self, owner: Owner, needed_bytes: int, wished_bytes: int, file: GrowingFile | None) -> Missing:
+    def _grant(self, owner: Owner, needed_bytes: int, wished_bytes: int, file: GrowingFile | Room | None) -> Missing:
         """Counts it in, or says what is missing."""
+        self._take_back()
         free_bytes = None
         if file is not None:
             # What is reserved and not yet written is free to the file system, and not to us.
             unwritten_bytes = sum([growing.reserved_bytes - growing.size_bytes for growing in self._growing.values()])
+            unwritten_bytes += sum([room.reserved_bytes - room.size_bytes for room in self._rooms])
             free_bytes = self._free_bytes() - self.limits.keep_free_bytes - unwritten_bytes
         amount_bytes = wished_bytes
         missing = self._ledger.missing(owner, amount_bytes, free_bytes)
@@ -278,6 +310,14 @@ class DiskBudget:
         del self._growing[file.key]
         self._ledger.account(file.owner).used_bytes -= file.reserved_bytes
 
+    def _take_back(self) -> None:
+        """Counts out what was given back without the lock."""
+        while self._returned:
+            room = self._returned.popleft()
+            if room in self._rooms:
+                self._rooms.remove(room)
+                self._ledger.account(room.owner).used_bytes -= room.reserved_bytes
+
     def _used(self, entry: Entry) -> None:
         if entry.owner is Owner.CACHE:
             self._ledger.shelf.use(entry, self.clock())
@@ -290,7 +330,11 @@ class DiskBudget:
     def _figures(self) -> DiskFigures:
         ledger = self._ledger
         return DiskFigures(
-            self.limits.limit_bytes, ledger.artifacts.used_bytes, ledger.cache.used_bytes, self._free_bytes()
+            self.limits.limit_bytes,
+            ledger.artifacts.used_bytes,
+            ledger.cache.used_bytes,
+            ledger.temporary.used_bytes,
+            self._free_bytes(),
         )
 
     # Taking it

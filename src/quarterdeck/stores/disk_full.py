@@ -81,8 +81,9 @@ def refused(
     return DiskFullError(
         ErrorCode.RESOURCE_EXHAUSTED,
         f"there is no room for {_size(wanted_bytes)} more of {_thing(owner, key)}",
-        f"of {_size(limits.limit_bytes)} for {folder} artifacts use {_size(figures.artifact_bytes)} and the cache "
-        f"{_size(figures.cache_bytes)} (at most {_size(limits.cache_limit_bytes)}), the file system has "
+        f"of {_size(limits.limit_bytes)} for {folder} artifacts use {_size(figures.artifact_bytes)}, "
+        f"temporary files of queries {_size(figures.temporary_bytes)} and the cache {_size(figures.cache_bytes)} "
+        f"(at most {_size(limits.cache_limit_bytes)}), the file system has "
         f"{_size(figures.free_bytes)} free (to stay free: {_size(limits.keep_free_bytes)}), and what is left is in use",
         "raise the disk limit, free space on that file system, or try again when other queries have ended",
     )
@@ -99,7 +100,13 @@ def ran_out(owner: Owner, key: str, path: str, size_bytes: int, error: OSError) 
 
 
 def _thing(owner: Owner, key: str) -> str:
-    return f"artifact {key}" if owner is Owner.ARTIFACTS else f"cached file {key}"
+    match owner:
+        case Owner.ARTIFACTS:
+            return f"artifact {key}"
+        case Owner.CACHE:
+            return f"cached file {key}"
+        case Owner.TEMPORARY:
+            return f"temporary file {key}"
 
 
 def _size(size_bytes: int) -> str:

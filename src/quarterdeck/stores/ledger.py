@@ -11,14 +11,18 @@ from quarterdeck.stores.shelf import ALL_STANDINGS, Entry, Shelf, Standing
 
 if TYPE_CHECKING:
     from quarterdeck.stores.growing_file import GrowingFile
+    from quarterdeck.stores.room import Room
 
 _AT_ONCE = 64
 """How many entries are picked at once: the caller holds a lock."""
 
+_UNWANTED: Final = tuple(standing for standing in ALL_STANDINGS if standing is not Standing.WANTED)
 _MAY_EVICT: Final = {
     Owner.ARTIFACTS: ALL_STANDINGS,
     # An input that can be downloaded again is not worth a result that is waited for.
-    Owner.CACHE: tuple(standing for standing in ALL_STANDINGS if standing is not Standing.WANTED),
+    Owner.CACHE: _UNWANTED,
+    # One query is not worth more than another.
+    Owner.TEMPORARY: _UNWANTED,
 }
 
 
@@ -47,24 +51,31 @@ class Account:
 
 
 class Ledger:
-    """The accounts of both owners, and the shelf with what is there."""
+    """The accounts of all owners, and the shelf with what is there."""
 
     def __init__(self, limits: DiskLimits) -> None:
         self.limits: Final = limits
         self.cache: Final = Account()
         self.artifacts: Final = Account()
+        self.temporary: Final = Account()
         self.shelf: Final = Shelf()
 
     def account(self, owner: Owner) -> Account:
-        return self.cache if owner is Owner.CACHE else self.artifacts
+        match owner:
+            case Owner.CACHE:
+                return self.cache
+            case Owner.ARTIFACTS:
+                return self.artifacts
+            case Owner.TEMPORARY:
+                return self.temporary
 
     @property
     def used_bytes(self) -> int:
-        return self.cache.used_bytes + self.artifacts.used_bytes
+        return self.cache.used_bytes + self.artifacts.used_bytes + self.temporary.used_bytes
 
     @property
     def leaving_bytes(self) -> int:
-        return self.cache.leaving_bytes + self.artifacts.leaving_bytes
+        return self.cache.leaving_bytes + self.artifacts.leaving_bytes + self.temporary.leaving_bytes
 
     def missing(self, owner: Owner, amount_bytes: int, free_bytes: int | None) -> Missing:
         """What more of it does not fit. `free_bytes` is what the file system has to give; None when it need not give
@@ -104,7 +115,7 @@ class Ledger:
             self.account(entry.owner).leaving_bytes += entry.size_bytes
         return victims
 
-    def check_invariants(self, present: Iterable[Entry], growing: Iterable["GrowingFile"]) -> None:
+    def check_invariants(self, present: Iterable[Entry], growing: Iterable["GrowingFile | Room"]) -> None:
         """What is counted is what is there and what is reserved, within the limits; raises `AssertionError`."""
         there_bytes = dict.fromkeys(Owner, 0)
         spare_bytes = 0

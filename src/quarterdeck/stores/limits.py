@@ -11,6 +11,8 @@ class Owner(StrEnum):
 
     CACHE = "cache"
     ARTIFACTS = "artifacts"
+    TEMPORARY = "temporary"
+    """What a running query puts aside. It is in use until it is deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,5 +70,6 @@ class DiskFigures:
     limit_bytes: int
     artifact_bytes: int
     cache_bytes: int
+    temporary_bytes: int
     free_bytes: int
     """On the file system."""

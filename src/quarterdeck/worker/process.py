@@ -372,7 +372,7 @@ class Worker:
             accepting_work=machine.status.accepting_work,
             draining=machine.status.draining,
             artifacts=len(self._storage.spool),
-            spool_bytes=figures.artifact_bytes + self._storage.spool.memory_bytes,
+            spool_bytes=figures.artifact_bytes + figures.temporary_bytes + self._storage.spool.memory_bytes,
             cache_bytes=figures.cache_bytes,
             disk_limit_bytes=figures.limit_bytes,
             disk_free_bytes=figures.free_bytes,

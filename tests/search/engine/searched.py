@@ -17,6 +17,7 @@ from quarterdeck.search.engine.plan import plan_search
 from quarterdeck.search.executor import Searcher
 from quarterdeck.search.model import Chunk, ChunkReport, FileKind, FileProblem, Order, Piece, SearchSpec
 from quarterdeck.search.row_payloads import RowPayloads
+from quarterdeck.stores.disk import DiskBudget, DiskLimits
 
 arrow: Any = _pyarrow
 MIB = 1024**2
@@ -55,6 +56,7 @@ class Bench:
         self.folder = folder
         self.spool = folder / "spool"
         self.searcher = searcher
+        self.disk = DiskBudget(folder / "budget", DiskLimits(1 << 40))
 
     def write(self, name: str, *lines: object) -> Path:
         """A file of lines, which are told as they are or as JSON; compressed if its name says so."""
@@ -79,7 +81,7 @@ class Bench:
         arrival: Sequence[int] | None = None,
     ) -> Answer:
         spec = SearchSpec(query, now_us, order, time_field, start_us, end_us)
-        gathering = Gathering(spec, self.spool, memory_bytes=memory_bytes, disk_bytes=disk_bytes)
+        gathering = Gathering(spec, self.spool, memory_bytes=memory_bytes, disk_bytes=disk_bytes, disk=self.disk)
         try:
             parts: list[bytes] = []
             reports: list[ChunkReport] = []

@@ -2,6 +2,7 @@
 
 # pyright: reportPrivateUsage=false
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,10 @@ from quarterdeck.search.engine.gathering import Gathering
 from quarterdeck.search.engine.rendering import rendered
 from quarterdeck.search.language.errors import SearchSyntaxError
 from quarterdeck.search.model import Order, SearchSpec
+from quarterdeck.search.stored_rows import NoRoomError
+from quarterdeck.stores.disk import DiskBudget, DiskLimits
 from tests.search.engine.searched import IN_THIS_PROCESS, MIB, Bench, arrow, whole
+from tests.small_disk import a_disk
 
 WAYS = IN_THIS_PROCESS
 
@@ -30,7 +34,7 @@ def chunks_of(bench: Bench, spec: SearchSpec, count: int, lines: int = 2) -> lis
 
 
 def gathering_of(bench: Bench, spec: SearchSpec, memory_bytes: int = MIB, disk_bytes: int = MIB) -> Gathering:
-    return Gathering(spec, bench.spool, memory_bytes=memory_bytes, disk_bytes=disk_bytes)
+    return Gathering(spec, bench.spool, memory_bytes=memory_bytes, disk_bytes=disk_bytes, disk=bench.disk)
 
 
 def given(parts: Any) -> list[str]:
@@ -126,7 +130,7 @@ def test_beyond_its_memory_it_uses_the_disk_and_leaves_nothing_there(bench: Benc
     arrival = [3, 1, 7, 0, 2, 6, 5, 4]
     in_memory = bench.search(query, chunks, order=order, arrival=arrival)
     spec = SearchSpec(query, 0, order, "ts")
-    gathering = Gathering(spec, bench.spool, memory_bytes=64 * MIB, disk_bytes=64 * MIB)
+    gathering = Gathering(spec, bench.spool, memory_bytes=64 * MIB, disk_bytes=64 * MIB, disk=bench.disk)
     gathering._spool._memory_bytes = 20_000
     parts: list[bytes] = []
     for number in arrival:
@@ -162,18 +166,95 @@ def test_beyond_its_disk_it_fails_and_says_what_to_do(bench: Bench) -> None:
     assert list(bench.spool.iterdir()) == []
 
 
+def large_chunks(bench: Bench, spec: SearchSpec, count: int = 4) -> list[list[Any]]:
+    """Of some 700 KB each, which cannot be compressed by much."""
+    return [
+        bench.chunk(
+            spec, [whole(bench.write(f"{n}.ndjson", *({"id": i, "r": os.urandom(300).hex()} for i in range(1000))))]
+        )[0]
+        for n in range(count)
+    ]
+
+
+def test_the_budget_counts_what_is_put_aside_until_it_is_given_out(bench: Bench) -> None:
+    spec = SearchSpec("", 0, Order.INPUT, "ts")
+    chunks = large_chunks(bench, spec)
+    gathering = gathering_of(bench, spec, memory_bytes=1000, disk_bytes=64 * MIB)
+    for number in (3, 2, 1):
+        list(gathering.add(number, chunks[number]))
+    held_bytes = sum(path.stat().st_size for path in bench.spool.rglob("*.arrow"))
+    assert bench.disk.figures().temporary_bytes == held_bytes > MIB
+    bench.disk.check_invariants()
+    list(gathering.add(0, chunks[0]))
+    assert bench.disk.figures().temporary_bytes == 0
+    gathering.close()
+    bench.disk.check_invariants()
+
+
+@pytest.mark.parametrize("query", ["", "| sort id"])
+def test_a_search_that_ends_early_gives_all_of_it_back(bench: Bench, query: str) -> None:
+    spec = SearchSpec(query, 0, Order.INPUT, "ts")
+    gathering = gathering_of(bench, spec, memory_bytes=1000, disk_bytes=64 * MIB)
+    for number, chunk in enumerate(large_chunks(bench, spec, 3), start=1):
+        list(gathering.add(number, chunk))
+    next(gathering.finish(CancelToken()))
+    assert bench.disk.figures().temporary_bytes > MIB
+    gathering.close()
+    assert bench.disk.figures().temporary_bytes == 0
+    assert list(bench.spool.iterdir()) == []
+
+
+def gathered(folder: Path, disk: DiskBudget, query: str, chunks: list[list[Any]], memory_bytes: int) -> list[str]:
+    spec = SearchSpec(query, 0, Order.TIME, "ts")
+    gathering = Gathering(spec, folder, memory_bytes=memory_bytes, disk_bytes=1024 * MIB, disk=disk)
+    try:
+        for number, chunk in enumerate(chunks):
+            list(gathering.add(number, chunk))
+        return given(gathering.finish(CancelToken()))
+    finally:
+        gathering.close()
+        assert disk.figures().temporary_bytes == 0
+        disk.check_invariants()
+
+
+def test_a_spent_budget_and_a_full_disk_are_one_error_that_says_what_to_do(bench: Bench, tmp_path: Path) -> None:
+    chunks = large_chunks(bench, SearchSpec("", 0, Order.TIME, "ts"))
+    errors: list[NoRoomError] = []
+    with a_disk("size=1m", tmp_path) as small:
+        for folder, limit_bytes in ((tmp_path / "spent", MIB), (small, 1 << 40)):
+            with pytest.raises(NoRoomError) as raised:
+                gathered(folder, DiskBudget(folder, DiskLimits(limit_bytes)), "", chunks, MIB)
+            errors.append(raised.value)
+    assert len({(error.what, error.next_step) for error in errors}) == 1
+    assert "of 1.0 MiB for" in errors[0].why
+    assert "the file system has" in errors[1].why
+
+
+def test_sorting_on_disk_gets_what_the_budget_has_left_and_is_refused_beyond_it(bench: Bench, tmp_path: Path) -> None:
+    lines = [f'{{"id":{i * 7919 % 120_000},"pad":"{os.urandom(400).hex()}"}}' for i in range(120_000)]
+    spec = SearchSpec("| sort id", 0, Order.TIME, "ts")
+    chunk = bench.chunk(spec, [whole(bench.write("big.ndjson", *lines))])[0]
+    sizes = {"roomy": 1024 * MIB, "tight": 100 * MIB, "spent": 1}
+    disks = {name: DiskBudget(tmp_path / name, DiskLimits(size)) for name, size in sizes.items()}
+    assert len(gathered(tmp_path, disks["roomy"], spec.query, [chunk], 128 * MIB)) == 120_000
+    for name in ("tight", "spent"):
+        with pytest.raises(NoRoomError, match="bytes of disk were left to put it together: Out of Memory"):
+            gathered(tmp_path, disks[name], spec.query, [chunk], 128 * MIB)
+
+
 def test_a_folder_that_cannot_be_written_is_told(bench: Bench) -> None:
     bench.spool.write_text("a file where the folder should be")
     spec = SearchSpec("", 0, Order.TIME, "ts")
-    gathering = Gathering(spec, bench.spool, memory_bytes=1, disk_bytes=MIB)
+    gathering = Gathering(spec, bench.spool, memory_bytes=1, disk_bytes=MIB, disk=bench.disk)
     with pytest.raises((QuarterdeckError, OSError)):
         list(gathering.add(0, chunks_of(bench, spec, 1)[0]))
     gathering.close()
 
 
 def test_a_search_that_is_none_is_refused(tmp_path: Path) -> None:
+    disk = DiskBudget(tmp_path, DiskLimits(MIB))
     with pytest.raises(SearchSyntaxError):
-        Gathering(SearchSpec("level= | count()", 0), tmp_path, memory_bytes=MIB, disk_bytes=MIB)
+        Gathering(SearchSpec("level= | count()", 0), tmp_path, memory_bytes=MIB, disk_bytes=MIB, disk=disk)
 
 
 def test_lines_are_given_in_pieces_that_are_whole_lines() -> None:

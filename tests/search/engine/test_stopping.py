@@ -81,7 +81,7 @@ def test_unpacking_stops_between_blocks(bench: Bench, suffix: str, monkeypatch: 
 def test_putting_together_is_interrupted(bench: Bench) -> None:
     spec = SearchSpec("| sort id", 0, Order.TIME, "ts")
     batches, _ = bench.chunk(spec, [whole(bench.write("log.ndjson", *({"id": i} for i in range(20_000))))])
-    gathering = Gathering(spec, bench.spool, memory_bytes=256 * MIB, disk_bytes=MIB)
+    gathering = Gathering(spec, bench.spool, memory_bytes=256 * MIB, disk_bytes=MIB, disk=bench.disk)
     list(gathering.add(0, batches))
     stop = CancelToken()
     parts: Any = gathering.finish(stop)

@@ -4,6 +4,7 @@ from typing import Final
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.engines.duckdb_errors import ENGINE_ERRORS, translated
+from quarterdeck.stores.disk_full import says_full
 
 READING_ERRORS: Final[tuple[type[Exception], ...]] = (*ENGINE_ERRORS, RuntimeError)
 """What reading a file with DuckDB may raise. The last is of its Python side, for names and messages that are no text,
@@ -31,6 +32,12 @@ def damage_of(error: Exception) -> str:
         return "it holds names that are not text"
     line = " ".join(text.partition("\n\nLINE ")[0].split())
     return line if len(line) <= _LONGEST else line[: _LONGEST - 3] + "..."
+
+
+def is_of_the_disk(error: Exception) -> bool:
+    """Whether there was no room for what did not fit into memory."""
+    text = str(error)
+    return says_full(text) or "max_temp_directory_size" in text
 
 
 def failure(error: Exception) -> QuarterdeckError:

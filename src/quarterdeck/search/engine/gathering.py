@@ -20,6 +20,8 @@ from quarterdeck.search.engine.sql import Parameters
 from quarterdeck.search.engine.stages import Lines, field_lines, with_stages
 from quarterdeck.search.language.ast import Summarize
 from quarterdeck.search.model import Order, SearchSpec
+from quarterdeck.search.stored_rows import no_room
+from quarterdeck.stores.disk import DiskBudget
 
 if TYPE_CHECKING:
     import duckdb
@@ -38,15 +40,15 @@ _PARTS: Final = "SELECT * FROM parts"
 class Gathering:
     """For one search, and for one thread at a time. Close it, however it ended."""
 
-    def __init__(self, spec: SearchSpec, folder: Path, *, memory_bytes: int, disk_bytes: int) -> None:
+    def __init__(self, spec: SearchSpec, folder: Path, *, memory_bytes: int, disk_bytes: int, disk: DiskBudget) -> None:
         """`memory_bytes` are for the rows that are kept, and as many again for putting them together; in `folder`, up
-        to `disk_bytes`, is what does not fit. Raises `SearchSyntaxError`."""
+        to `disk_bytes`, is what does not fit, and `disk` counts it. Raises `SearchSyntaxError`."""
         self.rows = 0
         """That were given out so far."""
         self._plan = plan_search(spec)
         self._schema = part_schema(self._plan)
         self._memory_bytes = memory_bytes
-        self._spool = Spool(folder, self._schema, memory_bytes=memory_bytes, disk_bytes=disk_bytes)
+        self._spool = Spool(folder, self._schema, memory_bytes=memory_bytes, disk_bytes=disk_bytes, disk=disk)
         self._next_chunk = 0
 
     @property
@@ -96,25 +98,26 @@ class Gathering:
     def _put_together(self, stop: StopSignal) -> Generator[bytes]:
         from quarterdeck.engines.duckdb_database import open_database  # noqa: PLC0415 - see above
 
+        spill_bytes = self._spool.take_room_to_sort()
         database = open_database(
             threads=1,  # sums are made in the order of the chunks
             memory_limit_bytes=max(self._memory_bytes, _LEAST_BYTES),
-            temp_directory=str(self._spool.folder / "sorting"),
+            temp_directory=str(self._spool.folder / "sorting") if spill_bytes else "",
+            spill_bytes=spill_bytes,
         )
         try:
             with stop.on_cancel(database.interrupt):
-                yield from self._answer(database, stop)
+                yield from self._answer(database, stop, spill_bytes)
         finally:
             database.close()
 
-    def _answer(self, database: "duckdb.DuckDBPyConnection", stop: StopSignal) -> Iterator[bytes]:
+    def _answer(self, database: "duckdb.DuckDBPyConnection", stop: StopSignal, spill_bytes: int) -> Iterator[bytes]:
         from quarterdeck.engines.duckdb_errors import ENGINE_ERRORS  # noqa: PLC0415 - see above
-        from quarterdeck.search.engine.failures import failure  # noqa: PLC0415
+        from quarterdeck.search.engine.failures import failure, is_of_the_disk  # noqa: PLC0415
 
         parameters = Parameters()
         lines = with_stages(self._lines(parameters), self._plan.rest, parameters)
         try:
-            database.execute(f"SET max_temp_directory_size = '{self._spool.left_disk_bytes} bytes'")
             database.register("parts", self._parts())
             reader: Any = database.sql(lines.ordered_sql, params=parameters.values).to_arrow_reader(_BATCH_ROWS)
             try:
@@ -126,6 +129,9 @@ class Gathering:
                 reader.close()
         except ENGINE_ERRORS as error:
             stop.check()
+            why = str(error).partition("\n")[0]
+            if is_of_the_disk(error) or (not spill_bytes and why.startswith("Out of Memory")):
+                raise no_room(f"{spill_bytes:,} bytes of disk were left to put it together: {why}") from error
             raise failure(error) from error
 
     def _lines(self, parameters: Parameters) -> Lines:

@@ -7,7 +7,7 @@ from quarterdeck.search.engine.contained_search import ContainedSearcher
 from quarterdeck.search.executor import ChunkExecutor
 from quarterdeck.search.piece_opening import PieceOpener
 from quarterdeck.search.stored_rows import RowLimits
-from quarterdeck.stores.disk import DiskBudget, DiskLimits
+from quarterdeck.stores.disk import DiskBudget
 from quarterdeck.stores.objects import ObjectStores
 from quarterdeck.stores.parquet_cache import ParquetCache
 
@@ -23,15 +23,14 @@ class Engine:
         at_once: int,
         memory_bytes: int,
         disk_bytes: int,
-        disk: DiskBudget | None = None,
+        disk: DiskBudget,
     ) -> None:
-        """`folder` is its own; what an earlier process left there is taken up, or deleted. `disk` counts the files that
-        are downloaded, if the process has a budget for all of its files; else they get `disk_bytes` of their own."""
+        """`folder` is its own; what an earlier process left there is taken up, or deleted. `disk` counts all files;
+        the rows of a part of a search may take `disk_bytes`."""
         self.searcher: Final = ContainedSearcher(at_once=at_once, memory_limit_bytes=memory_bytes)
-        budget = disk or DiskBudget(folder, DiskLimits(disk_bytes))
-        self._cache = ParquetCache(folder / "cache", budget, objects)
+        self._cache = ParquetCache(folder / "cache", disk, objects)
         self._cache.recover()
-        rows = RowLimits(folder, disk_bytes=disk_bytes)
+        rows = RowLimits(folder, disk_bytes=disk_bytes, disk=disk)
         self.executor: Final = ChunkExecutor(self.searcher, PieceOpener(objects, self._cache), at_once, rows)
 
     def close(self) -> None:

@@ -48,12 +48,13 @@ class SearchRoot:
         authorize: Callable[[Origin], str | None],
         ssl: tls.SSLContext | None,
         log: QueryLog,
-        disk: DiskBudget | None = None,
+        disk: DiskBudget,
     ) -> None:
         """`own` is the recruiter of this process, if it has one; `log` remembers its queries; `disk` counts its
-        files, if it has one budget for all of them."""
+        files."""
         self._spool = folder / "rows"
         self._settings = settings
+        self._disk = disk
         self._engine = Engine(
             objects,
             folder,
@@ -67,7 +68,7 @@ class SearchRoot:
         self._recruiting = HttpRecruiting(
             settings.recruiters, Random(), authorize=authorize, ssl=ssl, on_trouble=_tell_trouble
         )
-        rows = RowLimits(self._spool, disk_bytes=settings.spool_bytes)
+        rows = RowLimits(self._spool, disk_bytes=settings.spool_bytes, disk=disk)
         self._workers = HttpSearchWorkers(authorize=authorize, ssl=ssl, rows=rows)
         recruiting = OneAfterTheOther([*([] if own is None else [own]), self._recruiting])
         self.service: Final = SearchService(
@@ -97,7 +98,13 @@ class SearchRoot:
 
     def _gathering(self, spec: SearchSpec) -> Gathering:
         settings = self._settings
-        return Gathering(spec, self._spool, memory_bytes=settings.memory_bytes, disk_bytes=settings.spool_bytes)
+        return Gathering(
+            spec,
+            self._spool,
+            memory_bytes=settings.memory_bytes,
+            disk_bytes=settings.spool_bytes,
+            disk=self._disk,
+        )
 
 
 def _tell_trouble(why: str) -> None:

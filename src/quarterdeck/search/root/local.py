@@ -17,6 +17,7 @@ from quarterdeck.search.root.planning import SearchRequest
 from quarterdeck.search.root.running import RunningSearch
 from quarterdeck.search.root.sampling import FieldSampling
 from quarterdeck.search.root.service import SearchOptions, SearchService
+from quarterdeck.stores.disk import DiskBudget, DiskLimits
 from quarterdeck.stores.objects import ObjectStores, S3Options
 from quarterdeck.stores.threads import in_thread
 
@@ -37,13 +38,14 @@ async def open_local_search(
     with TemporaryDirectory(prefix="quarterdeck-search-") as name:
         folder = Path(name)
         memory = max(_ROWS_BYTES, memory_bytes() // (_SHARE * threads))
-        engine = Engine(objects, folder, at_once=threads, memory_bytes=memory, disk_bytes=_DISK_BYTES)
+        disk = DiskBudget(folder, DiskLimits(2 * _DISK_BYTES))  # for rows, and for files of S3
+        engine = Engine(objects, folder, at_once=threads, memory_bytes=memory, disk_bytes=_DISK_BYTES, disk=disk)
         try:
             service = SearchService(
                 objects,
                 Ports(_Nobody(), _Nobody(), engine.executor, MonotonicClock()),
                 FieldSampling(objects, engine.searcher.probe),
-                lambda spec: Gathering(spec, folder, memory_bytes=_ROWS_BYTES, disk_bytes=_DISK_BYTES),
+                lambda spec: Gathering(spec, folder, memory_bytes=_ROWS_BYTES, disk_bytes=_DISK_BYTES, disk=disk),
                 RandomIds(),
                 wall_us,
                 SearchOptions(timeout_s=_TIMEOUT_S, alone_at_once=threads, has_recruiters=False),

@@ -36,7 +36,7 @@ class CoordinatorFigures:
     """Works of queries that have not ended; a state that is missing has none."""
     workers: Mapping[WorkerState, int]
     spool_bytes: int
-    """Fetched results on disk."""
+    """Fetched results on disk, and what queries put aside."""
     disk_free_bytes: int
     """On the file system of the spool."""
     sessions_opened: int
@@ -174,7 +174,12 @@ def _declare_work(readings: Readings[CoordinatorFigures]) -> None:
         Audience.ON_CALL,
         lambda figures: figures.checksum_mismatches,
     )
-    readings.level("spool_bytes", "Fetched results on disk.", Audience.CAPACITY, lambda figures: figures.spool_bytes)
+    readings.level(
+        "spool_bytes",
+        "Fetched results on disk, and what queries put aside.",
+        Audience.CAPACITY,
+        lambda figures: figures.spool_bytes,
+    )
     readings.level(
         "disk_free_bytes",
         "Free space on the file system of the spool.",

@@ -157,7 +157,12 @@ def _declare_disk(readings: Readings[WorkerFigures]) -> None:
         lambda figures: figures.served_bytes,
     )
     readings.level("artifacts", "Artifacts in the spool.", Audience.CAPACITY, lambda figures: figures.artifacts)
-    readings.level("spool_bytes", "Disk space of artifacts.", Audience.CAPACITY, lambda figures: figures.spool_bytes)
+    readings.level(
+        "spool_bytes",
+        "Disk space of artifacts, and of what queries put aside.",
+        Audience.CAPACITY,
+        lambda figures: figures.spool_bytes,
+    )
     readings.level(
         "parquet_cache_bytes",
         "Disk space of the parquet cache.",
