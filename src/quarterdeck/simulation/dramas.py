@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from quarterdeck.core.named import Named
+from quarterdeck.core.transitions import TransitionTable
 from quarterdeck.core.workcoord.coordinator.tables import WORK_TABLE, WORKER_TABLE
-from quarterdeck.core.workcoord.table import TransitionTable
 from quarterdeck.core.workcoord.worker.tables import ATTEMPT_TABLE
 from quarterdeck.simulation import faults, scenario, shrink, world
 from quarterdeck.simulation.outcome import AnyScenario, PlayOutcome

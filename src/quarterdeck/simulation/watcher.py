@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING
 
 from quarterdeck.core.errors import ErrorCode
 from quarterdeck.core.ids import QueryId
+from quarterdeck.core.invariants import InvariantError
 from quarterdeck.core.workcoord.coordinator import CoordinatorMachine
 from quarterdeck.core.workcoord.coordinator import effects as cef
 from quarterdeck.core.workcoord.coordinator import events as cev
 from quarterdeck.core.workcoord.coordinator.tables import WorkerState
-from quarterdeck.core.workcoord.invariants import InvariantError
 from quarterdeck.core.workcoord.messages import AssignWork, CancelQuery, CancelWork, WorkAccepted, WorkEnded
 from quarterdeck.core.workcoord.model import AttemptId, WorkError, WorkKey
 from quarterdeck.core.workcoord.worker import WorkerMachine

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quarterdeck.core.ids import CandidateId, Fence
+from quarterdeck.core.invariants import InvariantError
 from quarterdeck.core.leadership import effects as ef
 from quarterdeck.core.leadership import events as ev
 from quarterdeck.core.leadership.machine import CandidateMachine
 from quarterdeck.core.leadership.model import NOBODY, LeaderRow, LeaseConfig, LossReason
 from quarterdeck.core.leadership.table import CANDIDATE_TABLE, CandidateState
-from quarterdeck.core.workcoord.invariants import InvariantError
 
 ME = LeaseConfig(CandidateId("me"), "mine", lease_s=10.0)
 MINE = LeaderRow(ME.candidate, "mine", Fence(1), beat=1, lease_s=10.0)

@@ -5,6 +5,7 @@ import itertools
 import pytest
 
 from quarterdeck.core.ids import Fence, Incarnation, SessionId, WorkerId
+from quarterdeck.core.invariants import InvariantError
 from quarterdeck.core.reconcile.holder import HolderConfig, HolderMachine
 from quarterdeck.core.reconcile.holder import effects as he
 from quarterdeck.core.reconcile.holder import events as hv
@@ -20,7 +21,6 @@ from quarterdeck.core.reconcile.messages import (
 )
 from quarterdeck.core.reconcile.model import HeldId, Holding, Report, Revision, ThingId
 from quarterdeck.core.reconcile.tables import HoldingState, ThingState
-from quarterdeck.core.workcoord.invariants import InvariantError
 from tests.core.reconcile.world import EPOCH, FINAL, FRAGMENT, PASSING, World, spec
 
 # Workers and sessions

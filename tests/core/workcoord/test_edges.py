@@ -11,10 +11,10 @@ from typing import TypeAlias, cast
 
 import pytest
 
+from quarterdeck.core.transitions import IllegalTransitionError, TransitionTable
 from quarterdeck.core.workcoord.coordinator import ledger, roster
 from quarterdeck.core.workcoord.coordinator.tables import WORK_TABLE, WORKER_TABLE
 from quarterdeck.core.workcoord.peer import PeerError
-from quarterdeck.core.workcoord.table import IllegalTransitionError, TransitionTable
 from quarterdeck.core.workcoord.worker import machine as worker_machine
 from quarterdeck.core.workcoord.worker.tables import ATTEMPT_TABLE
 from tests.core.workcoord.scenarios import SCENARIOS, Edge

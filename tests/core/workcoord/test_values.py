@@ -6,6 +6,8 @@ from types import MappingProxyType
 import pytest
 
 from quarterdeck.core.ids import CoordinatorId
+from quarterdeck.core.invariants import InvariantError, insist
+from quarterdeck.core.transitions import IllegalTransitionError, TransitionTable
 from quarterdeck.core.workcoord.coordinator import CoordinatorConfig
 from quarterdeck.core.workcoord.coordinator.tables import (
     REASSIGNMENTS,
@@ -15,11 +17,9 @@ from quarterdeck.core.workcoord.coordinator.tables import (
     WorkState,
     WorkTrigger,
 )
-from quarterdeck.core.workcoord.invariants import InvariantError, insist
 from quarterdeck.core.workcoord.kinds import work_kind
 from quarterdeck.core.workcoord.liveness import PeerWatch, Silence
 from quarterdeck.core.workcoord.model import LivenessPolicy, WorkerStatus
-from quarterdeck.core.workcoord.table import IllegalTransitionError, TransitionTable
 from quarterdeck.core.workcoord.worker.tables import ATTEMPT_TABLE
 from tests.core.workcoord.harness import LEAF, Bridge, Mate, leaf
 

@@ -14,11 +14,11 @@ Rules it keeps, whatever the store, the network and the other candidates do:
 from typing import Final, assert_never
 
 from quarterdeck.core.ids import Fence
+from quarterdeck.core.invariants import insist
 from quarterdeck.core.leadership import effects as ef
 from quarterdeck.core.leadership import events as ev
 from quarterdeck.core.leadership.model import LeaderRow, LeaseConfig, LossReason
 from quarterdeck.core.leadership.table import CANDIDATE_TABLE, CandidateState, CandidateTrigger
-from quarterdeck.core.workcoord.invariants import insist
 
 MOST_BELIEVED: Final = Fence(2**62)
 """A fence above it is no leader's. One that is believed must leave room for those that follow."""

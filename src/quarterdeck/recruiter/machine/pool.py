@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from typing import Final, assert_never
 
 from quarterdeck.core.deadlines import Deadlines
+from quarterdeck.core.invariants import Claim, insist
 from quarterdeck.core.placement import choose_from
 from quarterdeck.core.tenants import DEFAULT_TENANT, serving_tenant
-from quarterdeck.core.workcoord.invariants import Claim, insist
 from quarterdeck.recruiter.machine import pool_events as ev
 from quarterdeck.recruiter.machine.pool_effects import AnswerRecruit, Effect, Reserve, SendBack, Supersede
 from quarterdeck.recruiter.machine.tenant_pool import FORGET_AFTER_S, NodeFigures, Registration, TenantPool, Totals

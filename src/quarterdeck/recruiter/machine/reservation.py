@@ -17,8 +17,8 @@ from enum import StrEnum
 from typing import Final, assert_never
 
 from quarterdeck.core.deadlines import Deadlines
+from quarterdeck.core.invariants import Claim, insist
 from quarterdeck.core.tenants import DEFAULT_TENANT
-from quarterdeck.core.workcoord.invariants import Claim, insist
 from quarterdeck.recruiter.machine import reservation_events as ev
 from quarterdeck.recruiter.machine.registration_tries import RegistrationTries
 from quarterdeck.recruiter.machine.reservation_config import ReservationConfig

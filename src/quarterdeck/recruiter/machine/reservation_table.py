@@ -3,7 +3,7 @@
 from enum import StrEnum
 from types import MappingProxyType
 
-from quarterdeck.core.workcoord.table import TransitionTable
+from quarterdeck.core.transitions import TransitionTable
 
 
 class ReservationState(StrEnum):

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from quarterdeck.core.invariants import Claim
 from quarterdeck.core.placement import SpreadPool
-from quarterdeck.core.workcoord.invariants import Claim
 from quarterdeck.recruiter.model import Offer
 
 FORGET_AFTER_S: Final = 900.0

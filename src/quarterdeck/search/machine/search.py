@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from quarterdeck.core.backoff import Backoff
-from quarterdeck.core.workcoord.invariants import insist
+from quarterdeck.core.invariants import insist
 from quarterdeck.recruiter.model import Recruited
 from quarterdeck.search.machine import search_events as ev
 from quarterdeck.search.machine.search_effects import (

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NewType
 
-from quarterdeck.core.workcoord.table import TransitionTable
+from quarterdeck.core.transitions import TransitionTable
 from quarterdeck.recruiter.model import Recruited
 
 Seat = NewType("Seat", int)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from quarterdeck.core.workcoord.invariants import InvariantError
+from quarterdeck.core.invariants import InvariantError
 from quarterdeck.recruiter.machine import pool_effects as pef
 from quarterdeck.recruiter.machine import pool_events as pev
 from quarterdeck.recruiter.machine import reservation_effects as ref

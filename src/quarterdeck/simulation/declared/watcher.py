@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from quarterdeck.core.ids import Fence
+from quarterdeck.core.invariants import InvariantError
 from quarterdeck.core.reconcile.holder import HolderMachine
 from quarterdeck.core.reconcile.holder import effects as hef
 from quarterdeck.core.reconcile.holder import events as hev
@@ -23,7 +24,6 @@ from quarterdeck.core.reconcile.leader import events as lev
 from quarterdeck.core.reconcile.messages import HoldThing
 from quarterdeck.core.reconcile.model import HeldId
 from quarterdeck.core.reconcile.tables import ThingState, ThingTrigger
-from quarterdeck.core.workcoord.invariants import InvariantError
 from quarterdeck.simulation.loop import SimulatedLoop
 from quarterdeck.simulation.process import Process
 from quarterdeck.simulation.trace import Trace

@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from quarterdeck.core.ids import Fence, SessionId
+from quarterdeck.core.invariants import Claim, insist
 from quarterdeck.core.reconcile.holder import events as ev
 from quarterdeck.core.reconcile.holder.effects import Acquire, Effect, RefuseCommand, Release, SendToCoordinator
 from quarterdeck.core.reconcile.messages import (
@@ -26,7 +27,6 @@ from quarterdeck.core.reconcile.messages import (
 )
 from quarterdeck.core.reconcile.model import HeldError, HeldId, HeldKind, Holding, Report, ThingId, ThingSpec
 from quarterdeck.core.reconcile.tables import HOLDING_TABLE, HoldingState, HoldingTrigger
-from quarterdeck.core.workcoord.invariants import Claim, insist
 
 
 @dataclass(frozen=True, slots=True)

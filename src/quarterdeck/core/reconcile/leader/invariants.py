@@ -2,12 +2,12 @@
 
 from collections.abc import Collection, Iterator
 
+from quarterdeck.core.invariants import Claim
 from quarterdeck.core.reconcile.changes import is_wanted
 from quarterdeck.core.reconcile.leader.declared import Declared
 from quarterdeck.core.reconcile.leader.workers import Worker, Workers
 from quarterdeck.core.reconcile.model import ThingId
 from quarterdeck.core.reconcile.tables import ThingState
-from quarterdeck.core.workcoord.invariants import Claim
 
 
 def claims(declared: Declared, workers: Workers, homeless: Collection[ThingId]) -> Iterator[Claim]:

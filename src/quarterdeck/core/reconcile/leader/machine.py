@@ -22,6 +22,7 @@ from typing import Final, assert_never
 from quarterdeck.core.backoff import Backoff
 from quarterdeck.core.deadlines import Deadlines
 from quarterdeck.core.ids import Fence, SessionId, WorkerId
+from quarterdeck.core.invariants import insist
 from quarterdeck.core.reconcile.changes import MAX_CHANGES, Change, is_wanted
 from quarterdeck.core.reconcile.leader import events as ev
 from quarterdeck.core.reconcile.leader.declared import Declared
@@ -55,7 +56,6 @@ from quarterdeck.core.reconcile.model import (
     ThingId,
 )
 from quarterdeck.core.reconcile.tables import HoldingState, ThingState, ThingTrigger
-from quarterdeck.core.workcoord.invariants import insist
 
 _NO_JITTER: Final = 0.5
 """One leader tells many workers, each at its own time: there is no herd to spread."""

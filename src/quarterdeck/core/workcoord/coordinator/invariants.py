@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
+from quarterdeck.core.invariants import Claim
 from quarterdeck.core.workcoord.coordinator.ledger import Ledger
 from quarterdeck.core.workcoord.coordinator.records import Query, Session, Work
 from quarterdeck.core.workcoord.coordinator.roster import Roster
 from quarterdeck.core.workcoord.coordinator.tables import WORK_TABLE, WorkerState, WorkState
-from quarterdeck.core.workcoord.invariants import Claim
 
 _ON_A_WORKER = (WorkState.ASSIGNED, WorkState.ACCEPTED, WorkState.READY)
 

@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from quarterdeck.core.ids import CoordinatorId, SessionId
+from quarterdeck.core.invariants import insist
 from quarterdeck.core.workcoord.coordinator import events as ev
 from quarterdeck.core.workcoord.coordinator.desk import Desk
 from quarterdeck.core.workcoord.coordinator.effects import CloseReason, Effect
@@ -30,7 +31,6 @@ from quarterdeck.core.workcoord.coordinator.timers import (
     ThrottleTimer,
     WaitTimer,
 )
-from quarterdeck.core.workcoord.invariants import insist
 from quarterdeck.core.workcoord.liveness import SessionTimer
 from quarterdeck.core.workcoord.messages import (
     ArtifactLost,

@@ -5,7 +5,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from quarterdeck.core.workcoord.table import TransitionTable
+from quarterdeck.core.transitions import TransitionTable
 
 
 class WorkState(StrEnum):

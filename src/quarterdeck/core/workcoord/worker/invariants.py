@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from quarterdeck.core.workcoord.invariants import Claim
+from quarterdeck.core.invariants import Claim
 from quarterdeck.core.workcoord.worker.tables import AttemptState
 
 if TYPE_CHECKING:

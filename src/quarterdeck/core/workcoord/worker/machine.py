@@ -18,7 +18,7 @@ from typing import assert_never
 
 from quarterdeck.core.deadlines import Deadlines
 from quarterdeck.core.ids import SessionId
-from quarterdeck.core.workcoord.invariants import insist
+from quarterdeck.core.invariants import insist
 from quarterdeck.core.workcoord.liveness import PeerWatch, SessionTimer, Silence
 from quarterdeck.core.workcoord.messages import (
     ArtifactAck,
