@@ -156,6 +156,7 @@ _NEXT_STEP = {
     ErrorCode.CANCELED: "ask again if it is still wanted",
     ErrorCode.RESOURCE_EXHAUSTED: "ask for less, or give the workers more room",
     ErrorCode.PROTOCOL: "run the same release everywhere",
+    ErrorCode.DEPOSED: "ask again; another coordinator leads now",
     ErrorCode.UNAVAILABLE: "ask again",
     ErrorCode.INTERNAL: "please report this with the logs of the query",
 }

@@ -549,7 +549,7 @@ async def test_from_a_worker_that_registered_with_no_address_nothing_is_fetched(
 
     async with depot.serving(), office(tmp_path, address_of=address_of) as here:
         error = await here.failure(depot.make(rows(0, 3)))
-        assert "no plain http or https address" in error.message
+        assert "not a plain http or https address" in error.message
         assert here.fetcher.counters["refused_url"] == 1
         assert depot.route.sent_bytes == 0
 
