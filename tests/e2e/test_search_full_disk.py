@@ -19,8 +19,8 @@ FILES, LINES = 2, 60_000
 LITTLE: dict[str, object] = {"search__memory_bytes": "64KiB"}
 ROOTS: dict[str, Callable[[Crew, Crew], Recruiter]] = {
     "full disk": lambda _, small: small.recruiter("small", **LITTLE),
-    "spent budget of a recruiter": lambda roomy, _: roomy.recruiter(spool_limit_bytes="2MiB", **LITTLE),
-    "spent budget of a coordinator": lambda roomy, _: roomy.coordinator(spool_limit_bytes="2MiB", **LITTLE),
+    "spent budget of a recruiter": lambda roomy, _: roomy.recruiter("root", spool_limit_bytes="2MiB", **LITTLE),
+    "spent budget of a coordinator": lambda roomy, _: roomy.coordinator("root", spool_limit_bytes="2MiB", **LITTLE),
 }
 
 
@@ -63,7 +63,7 @@ def test_a_worker_with_a_full_disk_leaves_its_part_to_the_root_and_no_file_is_bl
             "s3.secret_access_key": options.secret_access_key,
             "s3.allow_http": "true",
         }
-        root = crew.coordinator(**s3).wait_up()
+        root = crew.coordinator("root", **s3).wait_up()
         tight = small.worker("tight", join=[root.control], recruiter__urls=root.http, disk_keep_free_bytes=0, **s3)
         root.wait_free(1)
         found = search(root, "| count()", [f"{bucket.url}/logs/"])
