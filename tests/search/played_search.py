@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from typing import Any
 
 import pyarrow  # pyright: ignore[reportMissingTypeStubs]
@@ -87,7 +88,7 @@ class PlayedRows:
                 self._searcher.stopped += 1
             self._stop.check()
         if self._searcher.failure is not None:
-            raise self._searcher.failure
+            raise copy(self._searcher.failure)  # the frames that an error came through are emptied
 
     @property
     def report(self) -> ChunkReport:
@@ -115,4 +116,4 @@ class PlayedGatherer:
         self.closed = True
 
 
-FULL = QuarterdeckError(ErrorCode.RESOURCE_EXHAUSTED, "no", "out of memory", "ask for less")
+FULL = QuarterdeckError(ErrorCode.RESOURCE_EXHAUSTED, "no", "out of memory", "ask for less", retryable=False)
