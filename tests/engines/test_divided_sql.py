@@ -367,7 +367,7 @@ def test_a_long_chain_of_operators_needs_all_files_together(crew: Crew, call: st
         ("SELECT a FROM files TABLESAMPLE 10%", "SAMPLE"),
         ("SELECT DISTINCT ON (g) g, a FROM files ORDER BY g, a", "DISTINCT ON"),
         ("SELECT a FROM files LIMIT 10%", "percent"),
-        ("SELECT a FROM files LIMIT (SELECT 3)", "no plain number"),
+        ("SELECT a FROM files LIMIT (SELECT 3)", "not a plain number"),
         ("SELECT g, count(*) FROM files GROUP BY ROLLUP (g)", "ROLLUP"),
         ("SELECT g, ut, count(*) FROM files GROUP BY GROUPING SETS ((g), (ut))", "GROUPING SETS"),
         ("SELECT s FROM files ORDER BY s COLLATE nocase", "COLLATE"),

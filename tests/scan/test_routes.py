@@ -201,18 +201,14 @@ def test_a_scan_whose_turn_does_not_come_in_time_is_told_which_setting_lets_more
     play(tmp_path, scenario, at_once=1)
 
 
-def test_a_scan_for_which_the_line_is_too_long_is_refused_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("quarterdeck.scan.service._WAITING_FOR_EACH", 1)
-
+def test_a_scan_for_which_the_line_is_too_long_is_refused_at_once(tmp_path: Path) -> None:
     async def scenario(port: Port) -> None:
         port.put(a=NEVER)
-        asking = [asyncio.create_task(port.ask(timeout_s=HOURS_S)) for _ in range(2)]
-        await until(lambda: port.service.admission.depth == 1)
+        asking = [asyncio.create_task(port.ask(timeout_s=HOURS_S)) for _ in range(51)]
+        await until(lambda: port.service.admission.depth == 50)
         answer = await port.ask()
         assert error_of(answer) == (429, "resource_exhausted")
-        assert "1 others wait already" in answer.json["error"]["why"]
+        assert "50 others wait already" in answer.json["error"]["why"]
         for task in asking:
             task.cancel()
         await asyncio.wait(asking)

@@ -53,7 +53,7 @@ def test_relative_paths_begin_at_the_data_path(data_path: str) -> None:
     [
         (asked(chunk_paths=["a"]), "no data_path"),
         (asked(chunk_paths=["../a"], data_path="/data"), r"a `\.\.` in it"),
-        (asked(chunk_paths=["ftp://a/b"]), "no kind of store"),
+        (asked(chunk_paths=["ftp://a/b"]), "not a kind of store"),
         (asked(chunk_paths=["/a#bytes=5-4"]), "no such bytes"),
         (asked(chunk_paths=["/a#bytes=0-11"], sizes=[10]), "no such bytes"),
         (asked(chunk_paths=["/a"], sizes=[1, 2]), "sizes has 2 items, and chunk_paths 1"),

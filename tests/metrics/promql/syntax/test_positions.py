@@ -60,12 +60,12 @@ def _places(expr: Expr) -> list[tuple[str, Span]]:
         ("foo[5m] anchored ", ["MatrixSelector:foo[5m]", "VectorSelector:foo"]),
         ("foo smoothed offset 1m", ["VectorSelector:foo smoothed offset 1m"]),
         ("abs( foo )", ["Call:abs( foo )", "VectorSelector:foo"]),
-        ("sum by(a)(foo) ", ["Aggregate:sum by(a)(foo)", "VectorSelector:foo"]),
-        ("sum(foo)by(a) ", ["Aggregate:sum(foo)by(a)", "VectorSelector:foo"]),
-        ("sum(foo) ", ["Aggregate:sum(foo)", "VectorSelector:foo"]),
+        ("sum by(a)(foo) ", ["Aggregation:sum by(a)(foo)", "VectorSelector:foo"]),
+        ("sum(foo)by(a) ", ["Aggregation:sum(foo)by(a)", "VectorSelector:foo"]),
+        ("sum(foo) ", ["Aggregation:sum(foo)", "VectorSelector:foo"]),
         (
             "topk(1,sum(foo))",
-            ["Aggregate:topk(1,sum(foo))", "NumberLiteral:1", "Aggregate:sum(foo)", "VectorSelector:foo"],
+            ["Aggregation:topk(1,sum(foo))", "NumberLiteral:1", "Aggregation:sum(foo)", "VectorSelector:foo"],
         ),
     ],
 )
