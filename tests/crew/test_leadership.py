@@ -13,7 +13,7 @@ from sqlalchemy import Connection, text
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.ids import CandidateId, Fence
-from quarterdeck.core.leadership.model import LeaseConfig, LossReason
+from quarterdeck.core.leadership.model import LeadershipLossReason, LeaseConfig
 from quarterdeck.crew.leadership import Leadership
 from quarterdeck.crew.observers.leading import LeadershipJournal
 from quarterdeck.simulation.loop import SimulatedLoop
@@ -153,7 +153,7 @@ async def test_a_released_leader_is_replaced_at_the_next_look(sql: Callable[[], 
             with takes_at_most(LEASE_S * 0.2 + 0.1):
                 await b.wait_leads()
             await a.leadership.release()
-            assert a.leadership.lost == {LossReason.RELEASED: 1}
+            assert a.leadership.lost == {LeadershipLossReason.RELEASED: 1}
             await asyncio.wait_for(a.running, 1)
 
 
@@ -167,7 +167,7 @@ async def test_a_leader_that_is_cut_off_ceases_before_another_leads(sql: Callabl
             with takes_at_most(REGAINED_WITHIN_S):
                 await b.wait_leads()
             assert a.told == [1, None]
-            assert a.leadership.lost == {LossReason.LEASE_ENDED: 1}
+            assert a.leadership.lost == {LeadershipLossReason.LEASE_ENDED: 1}
             assert a.leadership.requests_failed > 1
             a.database.is_cut = False
             await asyncio.sleep(LEASE_S)
@@ -182,7 +182,7 @@ async def test_a_leader_that_finds_another_ceases_at_the_next_beat(sql: Callable
         await a.database.run(lambda connection: connection.execute(text(taken)))
         await asyncio.sleep(LEASE_S * 0.3)
         assert a.told == [1, None]
-        assert a.leadership.lost == {LossReason.TAKEN_OVER: 1}
+        assert a.leadership.lost == {LeadershipLossReason.TAKEN_OVER: 1}
         assert await a.wait_leads() == 10, "it stands again, and z says nothing"
 
 

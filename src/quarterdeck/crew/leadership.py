@@ -12,7 +12,7 @@ from quarterdeck.core.ids import Fence
 from quarterdeck.core.leadership import effects as ef
 from quarterdeck.core.leadership import events as ev
 from quarterdeck.core.leadership.machine import CandidateMachine
-from quarterdeck.core.leadership.model import LeaderRow, LeaseConfig, LossReason
+from quarterdeck.core.leadership.model import LeaderRow, LeadershipLossReason, LeaseConfig
 from quarterdeck.crew.driver import Observer, Stepper, cancel_all
 from quarterdeck.crew.ports import Clock
 from quarterdeck.stores.database.leadership.row import carry_out
@@ -38,7 +38,7 @@ class Leadership:
     ) -> None:
         """The database has the schemas of leadership and of fences."""
         self.gained = 0
-        self.lost: Final[Counter[LossReason]] = Counter()
+        self.lost: Final[Counter[LeadershipLossReason]] = Counter()
         self.requests_failed = 0
         self._database: Final = database
         self._config: Final = config

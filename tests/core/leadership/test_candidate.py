@@ -11,7 +11,7 @@ from quarterdeck.core.invariants import InvariantError
 from quarterdeck.core.leadership import effects as ef
 from quarterdeck.core.leadership import events as ev
 from quarterdeck.core.leadership.machine import CandidateMachine
-from quarterdeck.core.leadership.model import NOBODY, LeaderRow, LeaseConfig, LossReason
+from quarterdeck.core.leadership.model import NOBODY, LeaderRow, LeadershipLossReason, LeaseConfig
 from quarterdeck.core.leadership.table import CANDIDATE_TABLE, CandidateState
 
 ME = LeaseConfig(CandidateId("me"), "mine", lease_s=10.0)
@@ -95,7 +95,7 @@ def test_a_beat_that_is_not_answered_is_sent_again_until_the_lease_ends() -> Non
     played.step(ev.TimePassed(), 102)
     assert played.step(ev.TimePassed(), 105) == [ef.RaiseBeat(4, Fence(1))]
     assert played.machine.next_deadline() == 108
-    assert played.step(ev.TimePassed(), 108)[0] == ef.EndLeading(Fence(1), LossReason.LEASE_ENDED)
+    assert played.step(ev.TimePassed(), 108)[0] == ef.EndLeading(Fence(1), LeadershipLossReason.LEASE_ENDED)
     assert played.machine.state is CandidateState.WAITING
 
 
@@ -121,7 +121,7 @@ def test_leadership_that_ended_does_not_come_back_by_a_late_answer() -> None:
     played.step(ev.TimePassed(), 107)
     beaten = replace(MINE, beat=2)
     effects = played.answer(beaten, 109, changed=True)
-    assert effects == [ef.EndLeading(Fence(1), LossReason.LEASE_ENDED), ef.TakeRow(4, beaten)]
+    assert effects == [ef.EndLeading(Fence(1), LeadershipLossReason.LEASE_ENDED), ef.TakeRow(4, beaten)]
     again = replace(beaten, fence=Fence(2), beat=3)
     assert played.answer(again, 109.5, changed=True) == [ef.BeginLeading(Fence(2))]
 
@@ -130,14 +130,14 @@ def test_a_leader_that_finds_another_in_the_row_leads_no_longer() -> None:
     played = leading()
     played.step(ev.TimePassed(), 102)
     effects = played.answer(OTHERS, 103)
-    assert effects == [ef.EndLeading(Fence(1), LossReason.TAKEN_OVER), ef.ReadRow(4)]
+    assert effects == [ef.EndLeading(Fence(1), LeadershipLossReason.TAKEN_OVER), ef.ReadRow(4)]
     assert played.machine.row == OTHERS
 
 
 def test_a_leader_whose_write_was_refused_leads_no_longer() -> None:
     """If nobody else has the row, a restored store knows too little: the next fence is above what was seen."""
     played = leading()
-    assert played.step(ev.HigherFenceSeen(Fence(7)), 101) == [ef.EndLeading(Fence(1), LossReason.REFUSED)]
+    assert played.step(ev.HigherFenceSeen(Fence(7)), 101) == [ef.EndLeading(Fence(1), LeadershipLossReason.REFUSED)]
     assert played.step(ev.TimePassed(), 102.9) == [], "whoever always says so must not keep the store busy"
     assert played.step(ev.TimePassed(), 103) == [ef.TakeRow(3, MINE, Fence(7))]
 
@@ -213,7 +213,7 @@ def test_a_store_that_fails_is_asked_at_each_beat() -> None:
 def test_a_leader_that_is_released_ends_first_and_then_frees_the_row() -> None:
     played = leading()
     assert played.step(ev.ReleaseAsked(), 101) == [
-        ef.EndLeading(Fence(1), LossReason.RELEASED),
+        ef.EndLeading(Fence(1), LeadershipLossReason.RELEASED),
         ef.ReleaseRow(3),
     ]
     assert played.machine.fence_at(101) is None

@@ -6,7 +6,7 @@ What a request writes depends on the row as it is in its own transaction, so a r
 from dataclasses import dataclass
 
 from quarterdeck.core.ids import Fence
-from quarterdeck.core.leadership.model import LeaderRow, LossReason
+from quarterdeck.core.leadership.model import LeaderRow, LeadershipLossReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class BeginLeading:
 @dataclass(frozen=True, slots=True)
 class EndLeading:
     fence: Fence
-    reason: LossReason
+    reason: LeadershipLossReason
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from quarterdeck.core.ids import Fence
 from quarterdeck.core.invariants import insist
 from quarterdeck.core.leadership import effects as ef
 from quarterdeck.core.leadership import events as ev
-from quarterdeck.core.leadership.model import LeaderRow, LeaseConfig, LossReason
+from quarterdeck.core.leadership.model import LeaderRow, LeadershipLossReason, LeaseConfig
 from quarterdeck.core.leadership.table import CANDIDATE_TABLE, CandidateState, CandidateTrigger
 
 MOST_BELIEVED: Final = Fence(2**62)
@@ -100,7 +100,7 @@ class CandidateMachine:
     def _notice_time(self) -> None:
         """Before anything else: what an event says is judged by what was still true when it came."""
         if self._fence is not None and self._now >= self._leads_until:
-            self._lose(LossReason.LEASE_ENDED)
+            self._lose(LeadershipLossReason.LEASE_ENDED)
         if self._request is not None and self._now >= self._sent_at + self.config.answer_max_s:
             self._request_failed()
 
@@ -140,7 +140,7 @@ class CandidateMachine:
                 elif answer.changed:
                     self._leads_until = self._sent_at + self.config.leads_for_s
                 else:
-                    self._lose(LossReason.TAKEN_OVER)
+                    self._lose(LeadershipLossReason.TAKEN_OVER)
             case ef.ReleaseRow():
                 self._finish()
             case _:
@@ -173,7 +173,7 @@ class CandidateMachine:
         self._leads_until = self._sent_at + self.config.leads_for_s
         self._effects.append(ef.BeginLeading(fence))
 
-    def _lose(self, reason: LossReason) -> None:
+    def _lose(self, reason: LeadershipLossReason) -> None:
         assert self._fence is not None
         self._move(CandidateTrigger.LOSE)
         self._effects.append(ef.EndLeading(self._fence, reason))
@@ -185,7 +185,7 @@ class CandidateMachine:
             return
         self._above = max(self._above, higher)
         if self._fence is not None and higher > self._fence:
-            self._lose(LossReason.REFUSED)
+            self._lose(LeadershipLossReason.REFUSED)
             # If nobody else holds the row, one who always says something higher must not keep the store busy.
             self._next_at = self._now + self.config.beat_every_s
 
@@ -193,7 +193,7 @@ class CandidateMachine:
         if self._state not in (CandidateState.WAITING, CandidateState.LEADING):
             return
         if self._fence is not None:
-            self._lose(LossReason.RELEASED)
+            self._lose(LeadershipLossReason.RELEASED)
         if self._has_bid:
             self._move(CandidateTrigger.RELEASE)
             self._ask(ef.ReleaseRow(self._number + 1))

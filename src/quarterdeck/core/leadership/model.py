@@ -58,7 +58,7 @@ class LeaseConfig:
         return self.lease_s * 0.3
 
 
-class LossReason(StrEnum):
+class LeadershipLossReason(StrEnum):
     """Why a candidate that led leads no longer."""
 
     LEASE_ENDED = "lease_ended"

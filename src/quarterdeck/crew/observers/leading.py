@@ -2,7 +2,7 @@
 
 from quarterdeck.core.leadership import effects as ef
 from quarterdeck.core.leadership import events as ev
-from quarterdeck.core.leadership.model import LossReason
+from quarterdeck.core.leadership.model import LeadershipLossReason
 from quarterdeck.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
@@ -17,8 +17,10 @@ class LeadershipJournal:
             match effect:
                 case ef.BeginLeading(fence):
                     _log.info("this coordinator leads", fence=fence)
-                case ef.EndLeading(fence, LossReason.RELEASED):
-                    _log.info("this coordinator leads no longer", fence=fence, reason=LossReason.RELEASED.value)
+                case ef.EndLeading(fence, LeadershipLossReason.RELEASED):
+                    _log.info(
+                        "this coordinator leads no longer", fence=fence, reason=LeadershipLossReason.RELEASED.value
+                    )
                 case ef.EndLeading(fence, reason):
                     _log.warning("this coordinator leads no longer", fence=fence, reason=reason.value)
                 case _:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from quarterdeck.core.leadership.model import LossReason
+from quarterdeck.core.leadership.model import LeadershipLossReason
 from quarterdeck.telemetry.metrics.families import Audience, Families, label
 from quarterdeck.telemetry.metrics.figures import Readings
 
@@ -18,7 +18,7 @@ class LeadershipFigures:
     fence: int
     """Of whoever leads, as last seen; 0 before anybody did."""
     gained: int
-    lost: Mapping[LossReason, int]
+    lost: Mapping[LeadershipLossReason, int]
     requests_failed: int
 
 
@@ -49,7 +49,7 @@ class LeadershipMetrics:
             "lost_total",
             "Times this coordinator ceased to lead, by why. Only `released` is in order.",
             Audience.ON_CALL,
-            label("reason", LossReason),
+            label("reason", LeadershipLossReason),
             lambda figures: figures.lost,
         )
         self._readings.total(
