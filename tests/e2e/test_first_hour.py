@@ -156,7 +156,7 @@ def installed(user: User) -> Installed:
     wanted = place / "requirements.txt"
     uv("export", "--locked", "--no-dev", "--no-emit-project", "--output-file", str(wanted), "--project", str(ROOT))
     to = ("--python", str(place / "env" / "bin" / "python"))
-    uv("pip", "install", *to, "--requirements", str(wanted), str(wheel))
+    uv("pip", "install", "--compile-bytecode", *to, "--requirements", str(wanted), str(wheel))
     found = Installed(place / "env" / "bin" / "quarterdeck", user)
     if user.uid is None:
         for folder in (found.package, *found.package.rglob("*")):

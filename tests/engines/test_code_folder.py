@@ -129,6 +129,22 @@ def test_what_cannot_be_written_whole_is_not_written(ours: CodeFolder, monkeypat
     assert ours.read("code") == b"ours"
 
 
+def test_a_folder_that_refused_a_file_is_not_named_among_those_that_have_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    folder = CodeFolder(tmp_path / "of-root")
+    monkeypatch.setattr(os, "rename", refused)
+    with pytest.raises(PermissionError):
+        folder.write("code", b"ours")
+    monkeypatch.undo()
+    assert folder.path not in code_folder.folders_written()
+    folder.write("code", b"ours")
+    assert folder.path in code_folder.folders_written()
+
+
 def test_one_at_a_time_has_the_lock_which_nobody_else_can_open(ours: CodeFolder) -> None:
     order: list[str] = []
 

@@ -92,7 +92,6 @@ class CodeFolder:
     def write(self, name: str, data: bytes) -> None:
         """Writes a file, all of it or nothing; raises `OSError` where that cannot be done, or would not be trusted."""
         with self._told(), self._opened(make=True) as folder:
-            _WRITTEN.add(self.path)
             part = f".{name}.{secrets.token_hex(8)}"
             descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=folder)
             try:
@@ -104,6 +103,7 @@ class CodeFolder:
                 with contextlib.suppress(OSError):
                     os.unlink(part, dir_fd=folder)
                 raise
+            _WRITTEN.add(self.path)
 
     def check_writable(self) -> None:
         """Raises `OSError` where nothing can be written, or would not be trusted."""
