@@ -47,6 +47,7 @@ REPEATABLE = settings(derandomize=True, deadline=None)
 
 TEXT = st.text(max_size=12)
 NAME = st.text(min_size=1, max_size=12)
+PRINTABLE = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=12)
 KIND = st.from_regex(r"[a-z][a-z0-9_-]{0,31}", fullmatch=True).map(WorkKind)
 U32 = st.integers(0, 2**32 - 1)
 U64 = st.integers(0, 2**64 - 1)
@@ -66,13 +67,13 @@ STATUS = st.sampled_from([WorkerStatus(True), WorkerStatus(False), WorkerStatus(
 LIVENESS = st.builds(_liveness, SPAN_S, st.integers(1, 1000), st.integers(1, 1000))
 WORKER = st.builds(
     WorkerInfo,
-    NAME.map(WorkerId),
+    PRINTABLE.map(WorkerId),
     U64.map(Incarnation),
     st.frozensets(KIND, max_size=5),
     NUMBER,
     U32,
-    node=TEXT,
-    tenant=NAME,
+    node=st.just("") | PRINTABLE,
+    tenant=PRINTABLE,
     memory_bytes=U64,
     address=TEXT,
 )
@@ -369,7 +370,13 @@ WHOLE = {"register": REGISTER, "registered": REGISTERED, "assign_work": ASSIGN, 
 
 WRONG: dict[str, tuple[str, object]] = {
     "register: no worker": ("register", REGISTER | {"worker_id": ""}),
+    "register: a worker with a name without end": ("register", REGISTER | {"worker_id": "w" * 251}),
+    "register: a worker whose name no database takes": ("register", REGISTER | {"worker_id": "w\0"}),
     "register: no tenant": ("register", REGISTER | {"tenant": ""}),
+    "register: a tenant with a name without end": ("register", REGISTER | {"tenant": "t" * 251}),
+    "register: a tenant that writes lines into logs": ("register", REGISTER | {"tenant": "t\nlevel=error"}),
+    "register: a node that moves a terminal's cursor": ("register", REGISTER | {"node": "\x1b[2J"}),
+    "register: an address without end": ("register", REGISTER | {"address": "a" * 2001}),
     "register: no slots": ("register", REGISTER | {"slots": 0}),
     "register: no status": ("register", REGISTER | {"status": None}),
     "register: a kind that is no name": ("register", REGISTER | {"kinds": ["leaf", "Leaf"]}),
@@ -424,6 +431,7 @@ def test_what_cannot_be_is_refused(what: str) -> None:
 # Declared things
 
 _HELD: Fields = {"thing_id": "t", "generation": 1}
+_HOLD: Fields = {"fence": 1, "held_id": _HELD, "group_id": "g", "kind": "epoch", "tenant": "t"}
 
 
 @pytest.mark.parametrize(
@@ -441,7 +449,9 @@ _HELD: Fields = {"thing_id": "t", "generation": 1}
         {"holdings_reported": {"holdings": [{"held_id": _HELD, "state": "lost"}]}},
         {"holdings_reported": {"holdings": [{"held_id": _HELD, "state": "failed"}]}},
         {"holdings_reported": {"holdings": [{"held_id": _HELD, "state": "failed", "error": {"message": "m"}}]}},
+        {"holdings_reported": {"holdings": [{"held_id": _HELD, "state": "failed", "error": {"code": "c" * 251}}]}},
         {"holdings_reported": {"holdings": [{"held_id": _HELD, "state": "held", "error": {"code": "c"}}]}},
+        {"hold_thing": _HOLD | {"pinned_to": "w" * 251}},
     ],
 )
 def test_what_cannot_be_said_of_declared_things_is_refused(body: Fields) -> None:

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, text
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.ids import CandidateId, Fence
-from quarterdeck.core.leadership.model import LeadershipLossReason, LeaseConfig
+from quarterdeck.core.leadership.model import MOST_BELIEVED, LeadershipLossReason, LeaseConfig
 from quarterdeck.crew.leadership import Leadership
 from quarterdeck.crew.observers.leading import LeadershipJournal
 from quarterdeck.simulation.loop import SimulatedLoop
@@ -199,14 +199,24 @@ async def test_a_refused_write_ends_leadership_at_once(sql: Callable[[], SqlData
 
 
 @played
-async def test_a_fence_that_was_refused_ends_the_leadership_under_it_alone(sql: Callable[[], SqlDatabase]) -> None:
+async def test_a_fence_that_is_no_higher_than_ours_is_no_reason_to_doubt(sql: Callable[[], SqlDatabase]) -> None:
     async with candidates(sql(), "a") as (a,):
         fence = await a.wait_leads()
-        a.leadership.refused(Fence(fence - 1))
+        a.leadership.doubt(fence)
         assert a.leadership.fence == fence
-        a.leadership.refused(fence)
+        a.leadership.doubt(Fence(fence + 1))
         assert a.leadership.fence is None
         assert await a.wait_leads() > fence + 1
+
+
+@played
+async def test_a_fence_above_what_was_seen_elsewhere_is_reached_in_one_step(sql: Callable[[], SqlDatabase]) -> None:
+    async with candidates(sql(), "a") as (a,):
+        await a.wait_leads()
+        a.leadership.doubt(Fence(1_000_000))
+        assert await a.wait_leads() == 1_000_001
+        a.leadership.doubt(MOST_BELIEVED)
+        assert a.leadership.fence is None, "the highest that is believed is believed"
 
 
 @played

@@ -55,14 +55,27 @@ class House:
         until(is_so, f"{jars or 'nothing'} is held")
 
 
-@pytest.fixture
-def house(tmp_path: Path) -> Generator[House]:
+@pytest.fixture(scope="module")
+def standing(tmp_path_factory: pytest.TempPathFactory) -> Generator[House]:
     """A coordinator and two workers."""
-    with Crew(tmp_path, program=PROGRAM) as crew:
-        coordinator = crew.coordinator(leadership_lease_s=LEASE_S, database_url=tmp_path / "shared.db").stay()
+    folder = tmp_path_factory.mktemp("house")
+    with Crew(folder, program=PROGRAM) as crew:
+        coordinator = crew.coordinator(leadership_lease_s=LEASE_S, database_url=folder / "shared.db").stay()
         workers = tuple(crew.worker(name, join=[coordinator.control]) for name in ("w1", "w2"))
-        coordinator.wait_for(*workers)
         yield House(crew, (coordinator,), workers)
+
+
+@pytest.fixture
+def house(standing: House) -> House:
+    """All of them there, and nothing declared: each test withdraws what it declares."""
+    for member in (standing.one, *standing.workers):
+        if not member.is_running:
+            member.start()
+    standing.one.wait_for(*standing.workers)
+    for shelf in {name.partition(".")[0] for name in standing.declared()}:  # of a test that failed
+        standing.withdraw(shelf)
+    standing.wait_held()
+    return standing
 
 
 def test_what_is_declared_is_held_through_every_death_and_gone_when_it_is_withdrawn(house: House) -> None:
@@ -114,6 +127,8 @@ def test_an_error_for_good_stops_the_whole_group_and_says_why(house: House) -> N
     assert sorted(jar for held in house.held().values() for jar in held) == ["good.0"]
     house.withdraw("bad")
     house.wait_held("good.0")
+    house.withdraw("good")
+    house.wait_held()
 
 
 def test_a_drained_worker_leaves_its_jars_to_others(house: House) -> None:
@@ -128,6 +143,9 @@ def test_a_drained_worker_leaves_its_jars_to_others(house: House) -> None:
     until(lambda: len(house.held()["w2"]) == 6, "the other one has what may be anywhere")
     first.start().wait_up()
     house.wait_held(*names)
+    for name in names:
+        house.withdraw(name.partition(".")[0])
+    house.wait_held()
 
 
 def test_another_coordinator_takes_over_what_is_held(tmp_path: Path) -> None:

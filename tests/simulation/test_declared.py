@@ -5,7 +5,7 @@ import pytest
 from quarterdeck.simulation.declared.drama import DECLARED
 from quarterdeck.simulation.declared.faults import FAULTS
 from quarterdeck.simulation.declared.scenario import from_json, generate, smaller
-from quarterdeck.simulation.declared.world import Outcome, play
+from quarterdeck.simulation.declared.world import ENDED_BY_A_THING, Outcome, play
 from quarterdeck.simulation.runner import run_seeds
 from tests.simulation.declared_bugs import BUGS, Bug
 
@@ -19,13 +19,14 @@ def test_all_promises_are_kept_whatever_happens() -> None:
     assert summary.works > 50
     assert summary.ends["held"] > 15
     assert summary.ends["gone"] > 15
+    assert summary.faults[ENDED_BY_A_THING] > 10
 
 
 @pytest.mark.parametrize("kind", FAULTS)
 def test_all_promises_are_kept_with_each_fault_alone(kind: str) -> None:
     summary = run_seeds(range(1000, 1002), (kind,), drama=DECLARED, jobs=1)
     assert summary.failures == []
-    assert set(summary.faults) - {"group declared"} == {kind}
+    assert set(summary.faults) - {"group declared", ENDED_BY_A_THING} == {kind}
 
 
 def test_a_seed_always_tells_the_same_story() -> None:

@@ -23,6 +23,7 @@ from quarterdeck.simulation.failures import (
 )
 from quarterdeck.simulation.loop import SimulatedLoop
 from quarterdeck.simulation.process import Process, ProcessState, current_process
+from tests.each_seed import each_seed
 
 SEEDS = range(200)
 
@@ -48,9 +49,6 @@ def loop() -> Iterator[SimulatedLoop]:
 @pytest.fixture
 def unraisable(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     heard: list[object] = []
-    # These tests collect garbage eighty times: not all that other tests of this process have loaded, each time.
-    gc.collect()
-    gc.freeze()
     monkeypatch.setattr(sys, "unraisablehook", heard.append)
     return heard
 
@@ -259,7 +257,7 @@ def test_a_timer_at_no_number_is_refused(loop: SimulatedLoop) -> None:
 # ---- asyncio's own primitives keep their promises in any order
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@each_seed(SEEDS)
 def test_primitives_keep_their_promises(seed: int) -> None:
     async def queue_keeps_the_order_of_one_producer() -> None:
         queue: asyncio.Queue[int] = asyncio.Queue(3)

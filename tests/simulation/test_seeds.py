@@ -77,15 +77,18 @@ def test_an_unknown_fault_is_refused() -> None:
         [generate(seed, ("earthquake",)) for seed in range(20)]
 
 
-def test_a_seed_tells_the_same_story_again_here_and_in_another_interpreter() -> None:
-    seeds = range(30)
-    first = digests(seeds)
-    assert digests(seeds) == first
-    assert digests_elsewhere(0, 30, hash_seed=12345) == first
+@pytest.fixture(scope="module")
+def told() -> list[str]:
+    return digests(range(30))
 
 
-def test_different_seeds_tell_different_stories() -> None:
-    assert len(set(digests(range(30)))) == 30
+def test_a_seed_tells_the_same_story_again_here_and_in_another_interpreter(told: list[str]) -> None:
+    assert digests(range(30)) == told
+    assert digests_elsewhere(0, 30, hash_seed=12345) == told
+
+
+def test_different_seeds_tell_different_stories(told: list[str]) -> None:
+    assert len(set(told)) == 30
 
 
 @pytest.mark.soak

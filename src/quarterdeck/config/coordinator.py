@@ -18,10 +18,10 @@ from quarterdeck.config.values import (
     Count,
     Folder,
     Host,
+    Name,
     Port,
     Seconds,
     SecondsOrZero,
-    Text,
     UrlWithPassword,
     computed,
 )
@@ -41,7 +41,7 @@ class CoordinatorSettings(CrewSettings):
     model_config = SettingsConfigDict(env_prefix="QUARTERDECK_COORDINATOR_")
     process: ClassVar[str] = "coordinator"
 
-    coordinator_id: Text = computed(_new_id, "the host name and something random, new at each start")
+    coordinator_id: Name = computed(_new_id, "the host name and something random, new at each start")
     """The name by which workers and logs know this coordinator. Two coordinators that run at once must not share a
     name: a worker would take the second for the first come back."""
     data_dir: Folder = Path("quarterdeck-data/coordinator")

@@ -15,6 +15,7 @@ from pydantic_settings import NoDecode
 
 from quarterdeck.config.addresses import parse_address, parse_host, parse_url
 from quarterdeck.config.sizes import parse_size
+from quarterdeck.core.ids import MAX_NAME
 from quarterdeck.paths import whole_location, whole_path
 
 
@@ -44,6 +45,14 @@ def _not_blank(value: str) -> str:
     return value.strip()
 
 
+def _name(value: str) -> str:
+    """As the other processes take it: it is a key of their tables, metrics and logs."""
+    name = _not_blank(value)
+    if len(name) > MAX_NAME or not name.isprintable():
+        raise ValueError("too long or not printable")
+    return name
+
+
 def _site(value: str) -> str:
     """As a browser names it, so that it can be found in what browsers say.
 
@@ -65,6 +74,9 @@ _SIZE: Final = BeforeValidator(parse_size)
 _PATH: Final = AfterValidator(whole_path)
 
 Text = Annotated[str, AfterValidator(_not_blank), Allowed("text that is not empty (a number in a file in quotes)")]
+Name = Annotated[
+    str, AfterValidator(_name), Allowed(f"text of 1 to {MAX_NAME} printable characters (a number in a file in quotes)")
+]
 Texts = Annotated[
     tuple[Text, ...], NoDecode, BeforeValidator(items), Allowed("a list of words, or one text with commas")
 ]

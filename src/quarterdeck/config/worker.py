@@ -20,12 +20,12 @@ from quarterdeck.config.values import (
     CountOrZero,
     Folder,
     Host,
+    Name,
     Port,
     Seconds,
     SecondsOrZero,
     Share,
     Switch,
-    Text,
     Url,
     computed,
     items,
@@ -57,16 +57,16 @@ class WorkerSettings(CrewSettings):
     model_config = SettingsConfigDict(env_prefix="QUARTERDECK_WORKER_")
     process: ClassVar[str] = "worker"
 
-    worker_id: Text | None = None
+    worker_id: Name | None = None
     """The name by which coordinators know this worker, across restarts. Without one, it is made at the first start and
     kept in `data_dir`. Two workers that run at once must not share a name: the later start wins, and they take turns
     losing their work."""
     data_dir: Folder = Path("quarterdeck-data/worker")
     """Where results, the cache and the worker's identity are kept. One process at a time may use it. On a slow disk
     every query is slow. Without its identity the worker comes back as a new one with a cold cache."""
-    node: Text = computed(host_name, "the host name")
+    node: Name = computed(host_name, "the host name")
     """The machine of this worker, as people and the crew's table know it. Two machines with one name look like one."""
-    tenant: Text = "default"
+    tenant: Name = "default"
     """Whose work this worker takes. Works of other tenants never come here, unless this is `default`: workers of
     `default` also do the works of tenants that have no workers."""
     kinds: Kinds | None = None

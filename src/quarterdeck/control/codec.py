@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError
 from quarterdeck.control import declared_codec
 from quarterdeck.control.link import Envelope, Message, ProtocolError
 from quarterdeck.control.proto import control_pb2 as pb
-from quarterdeck.core.ids import CoordinatorId, Incarnation, LeafId, QueryId, SessionId, WorkerId, WorkId
+from quarterdeck.core.ids import MAX_NAME, CoordinatorId, Incarnation, LeafId, QueryId, SessionId, WorkerId, WorkId
 from quarterdeck.core.placement import PlacementStrategy
 from quarterdeck.core.workcoord import messages as m
 from quarterdeck.core.workcoord.kinds import work_kind
@@ -40,6 +40,7 @@ MAX_MESSAGES = 4_096
 """In one envelope, eight times as many as a conversation writes: each costs a hundred times what it has in bytes."""
 _MAX_KINDS = 64
 """In one registration: for each a coordinator has a lane, and for each a worker has a place."""
+_MAX_ADDRESS = 2_000
 _MAX_WORDS = 4_000
 """How many characters of words meant for people travel; the rest of an error that quotes a whole file is cut off."""
 
@@ -144,6 +145,11 @@ def _register_of(message: pb.Register) -> m.Register:
         raise ValueError("a registration without a worker id, a tenant, slots or a status")
     if len(message.kinds) > _MAX_KINDS:
         raise ValueError(f"a registration with {len(message.kinds):,} kinds of work, and {_MAX_KINDS} are the most")
+    for what, name in (("worker id", message.worker_id), ("tenant", message.tenant), ("node", message.node)):
+        if len(name) > MAX_NAME or not name.isprintable():
+            raise ValueError(f"a registration whose {what} is {name[:40]!r}, and {MAX_NAME} printable characters do")
+    if len(message.address) > _MAX_ADDRESS:
+        raise ValueError(f"a registration with an address of {len(message.address):,} characters")
     worker = WorkerInfo(
         WorkerId(message.worker_id),
         Incarnation(message.incarnation),

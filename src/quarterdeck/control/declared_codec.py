@@ -4,10 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from quarterdeck.control.proto import control_pb2 as pb
-from quarterdeck.core.ids import Fence, WorkerId
+from quarterdeck.core.ids import MAX_NAME, Fence, WorkerId
 from quarterdeck.core.reconcile import messages as m
 from quarterdeck.core.reconcile.model import (
-    MAX_NAME,
     GroupId,
     HeldError,
     HeldId,
@@ -62,9 +61,8 @@ def _holding_of(holding: pb.Holding) -> Holding:
         raise ValueError(f"a thing that is {state}, with an error that does not go with that")
     error = None
     if holding.HasField("error"):
-        if not holding.error.code:
-            raise ValueError("a thing that failed without a code")
-        error = HeldError(holding.error.code, holding.error.message[:_MAX_WORDS], holding.error.retryable)
+        code = _named(holding.error.code, "a code of an error")
+        error = HeldError(code, holding.error.message[:_MAX_WORDS], holding.error.retryable)
     return Holding(_held_id_of(holding.held_id), state, error)
 
 
@@ -122,7 +120,7 @@ def _hold_of(message: pb.HoldThing) -> m.HoldThing:
         held_kind(message.kind),
         message.payload,
         _named(message.tenant, "a tenant"),
-        WorkerId(message.pinned_to) if message.pinned_to else None,
+        WorkerId(_named(message.pinned_to, "a worker")) if message.pinned_to else None,
     )
     return m.HoldThing(Fence(message.fence), held_id, spec)
 

@@ -247,7 +247,7 @@ class Coordinator:
             DatabaseStore(self._database),
             clock=self._clock,
             send=self._driver.say,
-            on_doubt=leadership.refused,
+            on_doubt=leadership.doubt,
         )
         self._driver.invite(leader)
         leadership.follow(leader.lead)

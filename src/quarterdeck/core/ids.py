@@ -3,7 +3,11 @@
 Nothing here makes an id: ids come from outside, so that a simulation can make them repeatable.
 """
 
-from typing import NewType
+from typing import Final, NewType
+
+MAX_NAME: Final = 250
+"""Characters of the name of a process, a node, a tenant or a declared thing: each is a key of tables, metrics and logs,
+and a report has thousands of them."""
 
 WorkerId = NewType("WorkerId", str)
 """Stable across restarts of one worker."""

@@ -84,11 +84,6 @@ class Leadership:
         if fence is not None:
             follower(fence)
 
-    def refused(self, fence: Fence) -> None:
-        """To be called when this fence was refused, and nobody said which higher one was seen. If it is not the one
-        under which this process leads, it says nothing new."""
-        self.doubt(Fence(fence + 1))
-
     def doubt(self, fence: Fence) -> None:
         """To be called when somebody has seen this fence, which is higher than ours: a database (`DeposedError`) or a
         worker. Another leads, and this process knows it sooner than its next beat would tell."""

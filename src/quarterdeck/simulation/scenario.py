@@ -1,10 +1,8 @@
 """A scenario: a crew, what it is asked, and what goes wrong, all drawn from one seed. Data only; the world plays it."""
 
-import json
 import random
 from collections.abc import Collection
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from quarterdeck.simulation.faults import (
     FAULTS,
@@ -26,6 +24,7 @@ from quarterdeck.simulation.faults import (
     SlowPeer,
     hosts_of,
 )
+from quarterdeck.simulation.scenario_text import scenario_from_json, scenario_to_json
 
 TROUBLE_S = 12.0
 """Virtual time in which queries are asked and things go wrong; after it everything heals."""
@@ -85,40 +84,21 @@ class Scenario:
     def parts(self) -> tuple[object, ...]:
         return (*self.queries, *self.faults)
 
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        return (*self.coordinator_hosts, *self.worker_hosts)
+
+    @property
+    def named_hosts(self) -> set[str]:
+        return {query.coordinator for query in self.queries} | {h for fault in self.faults for h in hosts_of(fault)}
+
     def to_json(self) -> str:
-        names = {kind: name for name, kind in FAULTS.items()}
-        plain = asdict(self) | {"faults": [{"fault": names[type(f)], **asdict(f)} for f in self.faults]}
-        return json.dumps(plain, indent=1)
+        return scenario_to_json(self, FAULTS)
 
 
 def from_json(text: str) -> Scenario:
     """What `to_json` wrote. Raises ValueError, naming what is wrong, for anything else."""
-    try:
-        plain: dict[str, Any] = json.loads(text)
-        queries = tuple(_query_from(query) for query in plain.pop("queries"))
-        faults = tuple(_fault_from(fault) for fault in plain.pop("faults"))
-        scenario = Scenario(**plain, queries=queries, faults=faults)
-    except KeyError as error:
-        raise ValueError(f"this is not a scenario: {error} is missing or not known") from error
-    except (TypeError, AttributeError, json.JSONDecodeError) as error:
-        raise ValueError(f"this is not a scenario: {error}") from error
-    named = {query.coordinator for query in scenario.queries} | {h for fault in faults for h in hosts_of(fault)}
-    unknown = named - {*scenario.coordinator_hosts, *scenario.worker_hosts}
-    if unknown:
-        raise ValueError(f"this is not a scenario: it has no host {', '.join(sorted(unknown))}")
-    return scenario
-
-
-def _query_from(plain: dict[str, Any]) -> QueryLoad:
-    works: Any = tuple(WorkLoad(**work) for work in plain.pop("works"))
-    return QueryLoad(**plain, works=works)
-
-
-def _fault_from(plain: dict[str, Any]) -> Fault:
-    kind = FAULTS[plain.pop("fault")]
-    if "reply" in plain:
-        plain["reply"] = Reply(plain["reply"])
-    return kind(**plain)
+    return scenario_from_json(text, Scenario, FAULTS)
 
 
 def generate(seed: int, kinds: Collection[str] = tuple(FAULTS)) -> Scenario:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, select
 from quarterdeck.core.errors import QuarterdeckError
 from quarterdeck.core.ids import Fence, WorkerId
 from quarterdeck.core.reconcile.changes import Change
-from quarterdeck.core.reconcile.model import NEVER, GroupId, HeldError, Revision, Thing, ThingId
+from quarterdeck.core.reconcile.model import NEVER, GroupId, HeldError, HeldKind, Revision, Thing, ThingId, ThingSpec
 from quarterdeck.core.reconcile.tables import ThingState, ThingTrigger
 from quarterdeck.crew.declared.database_store import MAX_PAYLOAD_BYTES, DatabaseStore
 from quarterdeck.crew.declared.port import ConflictError
@@ -163,3 +163,51 @@ def test_the_fence_of_the_leader_that_changed_it_last_is_kept_with_a_thing(place
     on(place, play)
     with place.opened(schemas=[DECLARED_SCHEMA]) as database:
         assert database.read(fence) == 2
+
+
+def test_however_a_worker_words_an_error_it_can_be_committed(place: Place) -> None:
+    error = HeldError("broken\0" + "x" * 5_000_000, "line 3: \0\ud800" + "y" * 5_000_000, retryable=False)
+
+    async def play(store: DatabaseStore) -> None:
+        await store.declare([spec("a", payload=b"plan")])
+        (failing,) = (await store.commit(ONE, [move(await only(store), ThingTrigger.FAIL, error=error)])).things
+        assert failing == await only(store)
+        assert failing.error is not None
+        assert failing.error.code.startswith("broken\ufffdxxx")
+        assert failing.error.message.startswith("line 3: \ufffd\\ud800yyy")
+        assert len(failing.error.code) + len(failing.error.message) < 2_000
+        assert failing.spec.payload == b"plan"
+
+    on(place, play)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        spec("a\0"),
+        spec("a", "g\ud800"),
+        spec("a", tenant="\0"),
+        spec("a", pinned_to="w\0"),
+        spec("a", pinned_to="w" * 251),
+        spec("a", kind=HeldKind("No Kind")),
+    ],
+    ids=["thing", "group", "tenant", "worker", "long worker", "kind"],
+)
+def test_what_no_message_can_carry_cannot_be_declared(place: Place, wrong: ThingSpec) -> None:
+    async def play(store: DatabaseStore) -> None:
+        with pytest.raises(QuarterdeckError, match="cannot be declared") as refused:
+            await store.declare([spec("b"), wrong])
+        assert refused.value.code == "invalid_argument"
+        assert await store.things() == ()
+
+    on(place, play)
+
+
+def test_many_things_can_be_declared_and_withdrawn_at_once(place: Place) -> None:
+    async def play(store: DatabaseStore) -> None:
+        specs = [spec(f"a{n}", "g") for n in range(70_000)]
+        await store.declare(specs)
+        await store.declare(specs)
+        assert len((await store.load(ONE, NEVER)).things) == 70_000
+
+    on(place, play)

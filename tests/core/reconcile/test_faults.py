@@ -460,7 +460,7 @@ def test_answers_to_nothing_are_passed_over():
         lv.ChangesCommitted(99, ()),
         lv.ChangesRefused(99),
         lv.StoreFailed(99),
-        lv.StoreDeposedUs(99),
+        lv.StoreDeposedUs(99, Fence(9)),
     ):
         assert not world.tell(world.captain, event)
 

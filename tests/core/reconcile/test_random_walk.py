@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
 from quarterdeck.core.reconcile.holder import events as hv
+from quarterdeck.core.reconcile.leader import LeaderConfig
 from quarterdeck.core.reconcile.leader import events as lv
 from quarterdeck.core.reconcile.model import HeldError
 from quarterdeck.core.reconcile.tables import HoldingState
@@ -24,7 +25,7 @@ NAMES = ("w1", "w2", "w3")
 class Walk(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.world = World(NAMES, captains=2)
+        self.world = World(NAMES, captains=2, config=LeaderConfig(max_said=2))
         self.names = 0
         for hand in self.world.hands:
             for captain in self.world.captains:

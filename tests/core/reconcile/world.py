@@ -41,6 +41,10 @@ POISON = b"poison"
 class Deposed(Exception):
     """The store has seen a higher fence."""
 
+    def __init__(self, highest: Fence) -> None:
+        super().__init__(highest)
+        self.highest = highest
+
 
 class Stale(Exception):
     """A thing has changed since."""
@@ -102,7 +106,7 @@ class Store:
 
     def _guard(self, fence: Fence) -> None:
         if fence < self.fence:
-            raise Deposed
+            raise Deposed(self.fence)
         self.fence = fence
 
     def _next(self) -> Revision:
@@ -128,6 +132,8 @@ class Captain:
     machine: LeaderMachine
     asked: "le.Load | le.Commit | None" = None
     doubts: int = 0
+    seen: Fence = Fence(0)
+    """The higher fence that it doubted for."""
     retries: list[le.ReportRetry] = field(default_factory=list[le.ReportRetry])
 
 
@@ -266,8 +272,8 @@ class World:
                     self._check_ends(changes)
                     things, gone = self.store.commit(fence, changes)
                     return lv.ChangesCommitted(number, things, gone)
-        except Deposed:
-            return lv.StoreDeposedUs(asked.number)
+        except Deposed as error:
+            return lv.StoreDeposedUs(asked.number, error.highest)
         except Stale:
             return lv.ChangesRefused(asked.number)
 
@@ -353,8 +359,8 @@ class World:
                     line = self.lines[session_id]
                     self._check_sent(line, message)
                     line.to_worker.append(message)
-                case le.DoubtLeadership():
-                    captain.doubts += 1
+                case le.DoubtLeadership(_, seen):
+                    captain.doubts, captain.seen = captain.doubts + 1, seen
                 case le.ReportRetry():
                     captain.retries.append(effect)
         if isinstance(event, lv.LeadershipGained | lv.LeadershipLost) and not any(

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import pytest
@@ -30,9 +31,10 @@ class Shelf:
     """A holder that does what the test says, and remembers."""
 
     story: list[str] = field(default_factory=list[str])
-    errors: list[Exception] = field(default_factory=list[Exception])
-    release_errors: list[Exception] = field(default_factory=list[Exception])
+    errors: list[BaseException] = field(default_factory=list[BaseException])
+    release_errors: list[BaseException] = field(default_factory=list[BaseException])
     blocked: bool = False
+    release_blocked: bool = False
     held: Held | None = None
 
     async def acquire(self, held: Held) -> None:
@@ -51,6 +53,8 @@ class Shelf:
         self.story.append(f"release {held.held_id}")
         if self.release_errors:
             raise self.release_errors.pop(0)
+        if self.release_blocked:
+            await asyncio.Event().wait()
 
 
 class Hold:
@@ -106,8 +110,17 @@ async def test_a_thing_is_acquired_held_and_released() -> None:
     await hold.end()
 
 
-@pytest.mark.parametrize("error", [PASSING, FINAL, RuntimeError("a bug")])
-def test_what_cannot_be_acquired_leaves_nothing_and_says_why(error: Exception) -> None:
+def to_nobody(session_id: SessionId, message: Message) -> None:
+    """Where nobody listens."""
+    del session_id, message
+
+
+class Panic(BaseException):
+    """What compiled code may raise."""
+
+
+@pytest.mark.parametrize("error", [PASSING, FINAL, RuntimeError("a bug"), Panic("at line 3"), asyncio.CancelledError()])
+def test_what_cannot_be_acquired_leaves_nothing_and_says_why(error: BaseException) -> None:
     @played
     async def play() -> None:
         hold = Hold(Shelf(errors=[error]))
@@ -134,17 +147,21 @@ async def test_dropped_while_it_is_acquired_it_is_canceled_and_then_released() -
     await hold.end()
 
 
-@played
-async def test_what_cannot_be_released_is_released_when_it_is_dropped_again() -> None:
-    hold = Hold(Shelf(release_errors=[OSError("busy")]))
-    await hold.hold()
-    await hold.drop()
-    assert hold.states == [HoldingState.FAILED]
-    assert hold.driver.used_bytes(EPOCH) == 60
-    await hold.drop()
-    assert hold.states == []
-    assert hold.driver.used_bytes(EPOCH) == 0
-    await hold.end()
+@pytest.mark.parametrize("error", [OSError("busy"), Panic("at line 3"), asyncio.CancelledError()])
+def test_what_cannot_be_released_is_released_when_it_is_dropped_again(error: BaseException) -> None:
+    @played
+    async def play() -> None:
+        hold = Hold(Shelf(release_errors=[error]))
+        await hold.hold()
+        await hold.drop()
+        assert hold.states == [HoldingState.FAILED]
+        assert hold.driver.used_bytes(EPOCH) == 60
+        await hold.drop()
+        assert hold.states == []
+        assert hold.driver.used_bytes(EPOCH) == 0
+        await hold.end()
+
+    play()
 
 
 @played
@@ -183,6 +200,8 @@ async def test_a_kind_that_nobody_offers_fails_and_can_be_dropped() -> None:
     hold = Hold(Shelf())
     await hold.hold(kind=FRAGMENT)
     assert hold.states == [HoldingState.FAILED]
+    await hold.hold(kind=FRAGMENT)
+    assert hold.states == [HoldingState.FAILED]
     await hold.drop()
     assert hold.states == []
     assert hold.shelf.story == []
@@ -200,6 +219,36 @@ async def test_the_end_of_the_process_releases_everything() -> None:
     assert shelf.story == ["acquire a@1", "acquire b@2", "canceled", "release a@1", "release b@2"]
     hold.driver.drain()
     assert hold.driver.machine.takes_more, "there is nobody to tell"
+
+
+@played
+async def test_what_is_being_released_when_the_process_ends_is_released() -> None:
+    shelf = Shelf(release_blocked=True)
+    hold = Hold(shelf)
+    await hold.hold()
+    await hold.drop()
+    assert hold.states == [HoldingState.RELEASING]
+    shelf.release_blocked = False
+    await hold.end()
+    assert shelf.story == ["acquire a@1", "release a@1", "release a@1"]
+    assert hold.driver.used_bytes(EPOCH) == 0
+
+
+@pytest.mark.parametrize("error", [OSError("busy"), Panic("at line 3"), asyncio.CancelledError()])
+def test_one_that_cannot_be_released_as_the_process_ends_keeps_no_other(error: BaseException) -> None:
+    @played
+    async def play() -> None:
+        shelf = Shelf()
+        hold = Hold(shelf)
+        await hold.hold()
+        shelf.errors = [PASSING]  # it reserves nothing
+        await hold.hold(HeldId(ThingId("b"), Revision(2)))
+        shelf.release_errors = [error]
+        shelf.story.clear()
+        await hold.end()
+        assert shelf.story == ["release a@1", "release b@2"]
+
+    play()
 
 
 @played
@@ -267,3 +316,75 @@ def test_a_thread_that_holds_is_told_to_stop_and_waited_for() -> None:
         await asyncio.wait((task,))
 
     asyncio.run(play())
+
+
+@pytest.mark.parametrize("dropped", [False, True], ids=["while it is acquired", "while it is dropped"])
+def test_a_thread_ends_and_what_it_had_is_released_before_the_driver_ends(*, dropped: bool) -> None:
+    story: list[str] = []
+
+    class Slow:
+        """Its thread goes on for a while after it was told to stop."""
+
+        async def acquire(self, held: Held) -> None:
+            def load() -> None:
+                begun.set()
+                while not held.token.is_canceled:
+                    pause.wait(0.001)
+                may_end.wait(30)
+                story.append("the thread has ended")
+
+            await held.run_in_thread(load)
+
+        async def release(self, held: Held) -> None:
+            story.append(f"release {held.held_id}")
+
+    begun, may_end, pause = threading.Event(), threading.Event(), threading.Event()
+
+    async def play() -> None:
+        driver = HolderDriver({EPOCH: HeldKindOffer(Slow())}, clock=LoopClock(), send=to_nobody)
+        task = asyncio.create_task(driver.run())
+        driver.opened(SESSION, Registered(SESSION, CoordinatorId("c"), LivenessPolicy()))
+        driver.take(SESSION, HoldThing(Fence(1), A, spec("a")))
+        await asyncio.to_thread(begun.wait, 30)
+        if dropped:
+            driver.take(SESSION, DropThing(Fence(1), A))
+            await asyncio.to_thread(lambda: None)
+        task.cancel()
+        await asyncio.to_thread(lambda: None)
+        may_end.set()
+        await asyncio.wait((task,))
+        assert story == ["the thread has ended", "release a@1"]
+
+    try:
+        asyncio.run(play())
+    finally:
+        may_end.set()
+
+
+def test_a_thread_is_waited_for_however_often_its_task_is_canceled() -> None:
+    may_end, begun = threading.Event(), threading.Event()
+
+    async def play() -> None:
+        pool = ThreadPoolExecutor(1)
+        held = Held(A, spec("a"), HeldMemory(1), pool, lambda _: None)
+
+        def load() -> None:
+            begun.set()
+            may_end.wait(30)
+
+        task = asyncio.create_task(held.run_in_thread(load))
+        await asyncio.to_thread(begun.wait, 30)
+        for _ in range(3):
+            task.cancel()
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        assert not task.done()
+        may_end.set()
+        await asyncio.wait((task,))
+        assert task.cancelled()
+        pool.shutdown()
+
+    try:
+        asyncio.run(play())
+    finally:
+        may_end.set()

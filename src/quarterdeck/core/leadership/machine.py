@@ -11,17 +11,14 @@ Rules it keeps, whatever the store, the network and the other candidates do:
 - Leadership comes back to somebody within two looks and one lease after a leader was lost, if the store answers.
 """
 
-from typing import Final, assert_never
+from typing import assert_never
 
 from quarterdeck.core.ids import Fence
 from quarterdeck.core.invariants import insist
 from quarterdeck.core.leadership import effects as ef
 from quarterdeck.core.leadership import events as ev
-from quarterdeck.core.leadership.model import LeaderRow, LeadershipLossReason, LeaseConfig
+from quarterdeck.core.leadership.model import MOST_BELIEVED, LeaderRow, LeadershipLossReason, LeaseConfig
 from quarterdeck.core.leadership.table import CANDIDATE_TABLE, CandidateState, CandidateTrigger
-
-MOST_BELIEVED: Final = Fence(2**62)
-"""A fence above it is no leader's. One that is believed must leave room for those that follow."""
 
 
 class CandidateMachine:

@@ -6,6 +6,9 @@ from typing import Final
 
 from quarterdeck.core.ids import CandidateId, Fence
 
+MOST_BELIEVED: Final = Fence(2**62)
+"""A fence above it is no leader's. One that is believed must leave room for those that follow."""
+
 
 @dataclass(frozen=True, slots=True)
 class LeaderRow:

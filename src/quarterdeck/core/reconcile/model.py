@@ -19,9 +19,6 @@ HeldKind = NewType("HeldKind", str)
 
 _HELD_KIND: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 
-MAX_NAME: Final = 250
-"""Characters of the name of a thing, a group or a tenant: a report has thousands of names."""
-
 NEVER: Final = Revision(0)
 """Before any commit."""
 

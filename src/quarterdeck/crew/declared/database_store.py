@@ -5,15 +5,15 @@ commits: who has read up to one has read everything before it.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
-from quarterdeck.core.ids import Fence, WorkerId
+from quarterdeck.core.ids import MAX_NAME, Fence, WorkerId
 from quarterdeck.core.reconcile.changes import Change, changed
 from quarterdeck.core.reconcile.model import (
-    MAX_NAME,
     GroupId,
     HeldError,
     HeldKind,
@@ -21,6 +21,7 @@ from quarterdeck.core.reconcile.model import (
     Thing,
     ThingId,
     ThingSpec,
+    held_kind,
 )
 from quarterdeck.core.reconcile.tables import ThingState, ThingTrigger
 from quarterdeck.crew.declared.port import Committed, ConflictError, Loaded
@@ -30,6 +31,10 @@ from quarterdeck.stores.database.port import Database
 MAX_PAYLOAD_BYTES: Final = 1024 * 1024
 """Of one thing: it fits into a request to etcd, too."""
 _NO_LEADER: Final = Fence(0)
+_AT_ONCE: Final = 1_000
+"""Names in one statement: databases take some ten thousand at the most."""
+_MAX_MESSAGE: Final = 1_000
+"""Characters of why a thing cannot be held."""
 
 
 class DatabaseStore:
@@ -73,7 +78,7 @@ def _commit(connection: Connection, fence: Fence, changes: Sequence[Change]) -> 
         thing = there.get(change.thing_id)
         if thing is None or thing.revision != change.seen:
             raise ConflictError(f"{change.thing_id} has changed since revision {change.seen}")
-        after = changed(thing, change, revision)
+        after = changed(thing, _storable(change), revision)
         if after is None:
             connection.execute(delete(things).where(things.c.thing_id == change.thing_id))
             gone.append(change.thing_id)
@@ -92,7 +97,7 @@ def _declare(connection: Connection, specs: Sequence[ThingSpec]) -> None:
             raise _is_taken(thing)
     if new:
         revision = _next_revision(connection)
-        connection.execute(insert(things), [_values(Thing(spec, revision), _NO_LEADER) for spec in new])
+        connection.execute(insert(things), [_values(Thing(spec, revision)) for spec in new])
 
 
 def _withdraw(connection: Connection, group_id: GroupId) -> bool:
@@ -108,8 +113,12 @@ def _withdraw(connection: Connection, group_id: GroupId) -> bool:
 
 
 def _named(connection: Connection, thing_ids: Sequence[ThingId]) -> dict[ThingId, Thing]:
-    rows = connection.execute(select(things).where(things.c.thing_id.in_(thing_ids)))
-    return {thing.spec.thing_id: thing for thing in map(_thing_of, rows)}
+    found: dict[ThingId, Thing] = {}
+    for first in range(0, len(thing_ids), _AT_ONCE):
+        some = thing_ids[first : first + _AT_ONCE]
+        rows = connection.execute(select(things).where(things.c.thing_id.in_(some)))
+        found |= {thing.spec.thing_id: thing for thing in map(_thing_of, rows)}
+    return found
 
 
 def _next_revision(connection: Connection) -> Revision:
@@ -117,16 +126,30 @@ def _next_revision(connection: Connection) -> Revision:
     return Revision(connection.execute(raised.returning(revisions.c.newest)).scalar_one())
 
 
+def _storable(change: Change) -> Change:
+    """A worker words its errors as it likes: Postgres takes no character 0, and nobody reads a book."""
+    error = change.error
+    if error is None:
+        return change
+    words = HeldError(_worded(error.code, MAX_NAME), _worded(error.message, _MAX_MESSAGE), error.retryable)
+    return replace(change, error=words)
+
+
+def _worded(text: str, most: int) -> str:
+    return text[:most].replace("\0", "\ufffd").encode("utf-8", "backslashreplace").decode()
+
+
 def _write(connection: Connection, thing: Thing, fence: Fence | None) -> None:
-    """With the fence of the leader that changes it; None when it is not a leader that does."""
-    values = _values(thing, fence or _NO_LEADER)
-    if fence is None:
-        del values["fence"]
+    """With the fence of the leader that changes it; None when it is not a leader that does. What was declared stays as
+    it is, and may be long."""
+    values = _state(thing)
+    if fence is not None:
+        values["fence"] = fence
     connection.execute(update(things).where(things.c.thing_id == thing.spec.thing_id).values(values))
 
 
-def _values(thing: Thing, fence: Fence) -> dict[str, Any]:
-    spec, error = thing.spec, thing.error
+def _values(thing: Thing) -> dict[str, Any]:
+    spec = thing.spec
     return {
         "thing_id": spec.thing_id,
         "group_id": spec.group_id,
@@ -134,11 +157,18 @@ def _values(thing: Thing, fence: Fence) -> dict[str, Any]:
         "tenant": spec.tenant,
         "payload": spec.payload,
         "pinned_to": spec.pinned_to,
+        "fence": _NO_LEADER,
+        **_state(thing),
+    }
+
+
+def _state(thing: Thing) -> dict[str, Any]:
+    error = thing.error
+    return {
         "state": thing.state.value,
         "worker_id": thing.worker_id,
         "generation": thing.generation,
         "revision": thing.revision,
-        "fence": fence,
         "error_code": None if error is None else error.code,
         "error_message": None if error is None else error.message,
         "error_retryable": None if error is None else error.retryable,
@@ -161,16 +191,23 @@ def _thing_of(row: Row[Any]) -> Thing:
 
 
 def _check(spec: ThingSpec) -> None:
-    for name in (spec.thing_id, spec.group_id, spec.tenant):
+    """What a database or a message cannot carry would be refused again and again, where nobody who declares sees it."""
+    for name in (spec.thing_id, spec.group_id, spec.tenant, *([] if spec.pinned_to is None else [spec.pinned_to])):
         if not 0 < len(name) <= MAX_NAME:
             raise _refused(spec, f"a name of {len(name):,} characters", f"use 1 to {MAX_NAME}")
+        if _worded(name, MAX_NAME) != name:
+            raise _refused(spec, f"the name {name!r} has a character that is no text", "use other characters")
+    try:
+        held_kind(spec.kind)
+    except ValueError as error:
+        raise _refused(spec, str(error), "use the name of a kind") from error
     if len(spec.payload) > MAX_PAYLOAD_BYTES:
         raise _refused(spec, f"it is {len(spec.payload):,} bytes", f"{MAX_PAYLOAD_BYTES:,} are allowed")
 
 
 def _refused(spec: ThingSpec, why: str, what_to_do: str) -> QuarterdeckError:
     return QuarterdeckError(
-        ErrorCode.INVALID_ARGUMENT, f"{spec.thing_id[:MAX_NAME]} cannot be declared", why, what_to_do
+        ErrorCode.INVALID_ARGUMENT, f"{_worded(spec.thing_id, MAX_NAME)} cannot be declared", why, what_to_do
     )
 
 

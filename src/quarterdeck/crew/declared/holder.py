@@ -19,7 +19,8 @@ from quarterdeck.core.reconcile.messages import LeaderMessage
 from quarterdeck.core.reconcile.model import HeldError, HeldId, HeldKind, ThingSpec
 from quarterdeck.core.workcoord.messages import Registered
 from quarterdeck.crew.declared.holding import Held, HeldKindOffer, HeldMemory
-from quarterdeck.crew.driver import Observer, Stepper, cancel_all
+from quarterdeck.crew.driver import Observer, cancel_all
+from quarterdeck.crew.guests import MachineGuest
 from quarterdeck.crew.ports import Clock
 from quarterdeck.telemetry.logs import get_logger
 
@@ -30,7 +31,7 @@ _NO_TIMER: Final = ev.SessionLost(SessionId(""))
 """The machine names no deadline, so nothing ever comes due."""
 
 
-class HolderDriver:
+class HolderDriver(MachineGuest[ev.Event, ef.Effect]):
     """Run it with `run`; it is a guest on the sessions of the worker."""
 
     def __init__(
@@ -42,6 +43,7 @@ class HolderDriver:
         observer: Observer[ev.Event, ef.Effect] | None = None,
     ) -> None:
         self.machine: Final = HolderMachine(HolderConfig(frozenset(offers)))
+        super().__init__(self.machine, clock, _NO_TIMER, observer)
         self._offers: Final = dict(offers)
         self._memory: Final = {kind: HeldMemory(offer.memory_bytes) for kind, offer in offers.items()}
         # A pool without work has no thread yet.
@@ -49,28 +51,14 @@ class HolderDriver:
             kind: ThreadPoolExecutor(offer.threads, thread_name_prefix=f"hold {kind}") for kind, offer in offers.items()
         }
         self._send: Final = send
-        self._stepper: Final[Stepper[ev.Event, ef.Effect]] = Stepper(
-            self.machine, clock, self._execute, _NO_TIMER, observer
-        )
         self._held: dict[HeldId, Held] = {}
         """What is acquired, being acquired, or may have left something."""
         self._there: set[HeldId] = set()
         """What is held."""
         self._tasks: dict[HeldId, asyncio.Task[ev.Event]] = {}
-        self._over = False
-
-    async def run(self) -> None:
-        """Lives until it is canceled. Then everything is released, since nothing of it outlives the process."""
-        try:
-            await asyncio.Event().wait()
-        finally:
-            self._over = True
-            self._stepper.stop()
-            await cancel_all(tuple(self._tasks.values()))
-            for held in list(self._held.values()):
-                await self._tried_to_let_go(held)
-            for pool in self._pools.values():
-                pool.shutdown(wait=False, cancel_futures=True)
+        """What is under way for each thing."""
+        self._under_way: set[asyncio.Task[ev.Event]] = set()
+        """The same, and what was canceled and has not ended yet."""
 
     def drain(self) -> None:
         """Takes nothing new."""
@@ -96,9 +84,18 @@ class HolderDriver:
 
     # Inside
 
-    def _apply(self, event: ev.Event) -> None:
-        if not self._over:
-            self._stepper.apply(event)
+    async def _end(self) -> None:
+        """Everything is released, since nothing of it outlives the process."""
+        under_way = tuple(self._under_way)
+        for task in under_way:
+            task.cancel()
+        if under_way:
+            await asyncio.wait(under_way)
+        for held in list(self._held.values()):
+            # A task of its own: this one is canceled, so it could not tell who cancels a release.
+            await asyncio.wait((asyncio.create_task(self._tried_to_let_go(held), name=f"release {held.held_id}"),))
+        for pool in self._pools.values():
+            pool.shutdown(wait=False, cancel_futures=True)
 
     def _execute(self, effect: ef.Effect) -> None:
         match effect:
@@ -110,7 +107,7 @@ class HolderDriver:
                 self._begin(held_id, partial(self._acquire, held, older))
             case ef.Release(held_id):
                 self._there.discard(held_id)
-                self._begin(held_id, partial(self._release, self._held.pop(held_id, None), held_id))
+                self._begin(held_id, partial(self._release, held_id))
             case ef.RefuseCommand(_, fence, highest):
                 _log.warning("a command of an earlier leader was refused", fence=fence, highest=highest)
             case _:
@@ -129,13 +126,15 @@ class HolderDriver:
         """What was under way for it before ends first, and its answer is nobody's."""
         task = asyncio.create_task(_after(self._tasks.get(held_id), work), name=f"held {held_id}")
         self._tasks[held_id] = task
+        self._under_way.add(task)
         task.add_done_callback(lambda done: self._answered(held_id, done))
 
     def _answered(self, held_id: HeldId, task: "asyncio.Task[ev.Event]") -> None:
+        self._under_way.discard(task)
         if self._tasks.get(held_id) is not task:
             return
         del self._tasks[held_id]
-        if task.cancelled():
+        if task.cancelled():  # as the driver ends
             return
         event = task.result()
         if isinstance(event, ev.Acquired):
@@ -150,7 +149,10 @@ class HolderDriver:
             await holder.acquire(held)
         except QuarterdeckError as error:
             failed = HeldError(error.code, error.message[:_MAX_WORDS], error.retryable)
-        except Exception as error:  # noqa: BLE001 - whatever a holder does wrong is that thing's failure, not ours
+        except BaseException as error:
+            # Whatever a holder does wrong is that thing's failure, not ours.
+            if _is_our_end(error):
+                raise
             failed = HeldError(ErrorCode.INTERNAL, f"the holder broke: {error!r}"[:_MAX_WORDS])
         else:
             return ev.Acquired(held.held_id)
@@ -158,20 +160,22 @@ class HolderDriver:
         await self._tried_to_let_go(held)
         return ev.HoldingFailed(held.held_id, failed)
 
-    async def _release(self, held: Held | None, held_id: HeldId) -> ev.Event:
-        """Without `held` nothing was ever acquired."""
-        if held is None:
-            return ev.Released(held_id)
-        error = await self._tried_to_let_go(held)
-        if error is None:
-            return ev.Released(held_id)
-        self._held[held_id] = held
-        return ev.HoldingFailed(held_id, error)
+    async def _release(self, held_id: HeldId) -> ev.Event:
+        """It stays known until nothing of it is left: if this process ends meanwhile, it is released once more."""
+        held = self._held.get(held_id)
+        error = None if held is None else await self._tried_to_let_go(held)
+        if error is not None:
+            return ev.HoldingFailed(held_id, error)
+        self._held.pop(held_id, None)
+        return ev.Released(held_id)
 
     async def _tried_to_let_go(self, held: Held) -> HeldError | None:
         try:
             await self._let_go(held)
-        except Exception as error:  # noqa: BLE001 - the leader has it tried again
+        except BaseException as error:
+            # The leader has it tried again.
+            if _is_our_end(error):
+                raise
             _log.warning("a held thing could not be released", thing=str(held.held_id), error=repr(error))
             return HeldError(ErrorCode.INTERNAL, f"it could not be released: {error!r}"[:_MAX_WORDS])
         return None
@@ -179,6 +183,15 @@ class HolderDriver:
     async def _let_go(self, held: Held) -> None:
         await self._offers[held.spec.kind].holder.release(held)
         held.free()
+
+
+def _is_our_end(error: BaseException) -> bool:
+    """Whether the process ends, or the task was canceled: not, if a holder has canceled something of its own. Compiled
+    code may raise what is no `Exception`."""
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is not None and task.cancelling() > 0
+    return isinstance(error, KeyboardInterrupt | SystemExit)
 
 
 async def _after(older: "asyncio.Task[ev.Event] | None", work: Callable[[], Coroutine[Any, Any, ev.Event]]) -> ev.Event:

@@ -7,6 +7,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
@@ -93,7 +94,9 @@ class Held:
             future.cancel()
             while not future.done():
                 self.token.cancel()
-                await asyncio.wait((wrapped,), timeout=_CANCEL_INTERVAL_S)
+                # Canceled once more, it waits all the same: what the function still does must not outlive this.
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait((wrapped,), timeout=_CANCEL_INTERVAL_S)
             if not future.cancelled():
                 future.exception()
             raise

@@ -7,6 +7,7 @@ decides: a proposal goes to the store, and what the machine says when it is comm
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Final, assert_never
 
 from quarterdeck.control.link import Message
@@ -17,7 +18,8 @@ from quarterdeck.core.reconcile.leader import events as ev
 from quarterdeck.core.reconcile.messages import HolderMessage
 from quarterdeck.core.workcoord.messages import Register
 from quarterdeck.crew.declared.port import ConflictError, DeclaredStore
-from quarterdeck.crew.driver import Observer, Stepper, cancel_all
+from quarterdeck.crew.driver import Observer, cancel_all
+from quarterdeck.crew.guests import MachineGuest
 from quarterdeck.crew.ports import Clock
 from quarterdeck.stores.database.fences.checked import DeposedError
 from quarterdeck.telemetry.logs import get_logger
@@ -28,7 +30,7 @@ _ANSWER_MAX_S: Final = 30.0
 """How long the store may take. After that nobody knows whether it has committed, and everything is read anew."""
 
 
-class LeaderDriver:
+class LeaderDriver(MachineGuest[ev.Event, ef.Effect]):
     """Run it with `run`; it is a guest on the sessions of the coordinator, and follows whoever elects by `lead`."""
 
     def __init__(
@@ -41,25 +43,13 @@ class LeaderDriver:
         on_doubt: Callable[[Fence], None],
         observer: Observer[ev.Event, ef.Effect] | None = None,
     ) -> None:
-        """`on_doubt` is told when somebody has seen a higher fence than this one's."""
+        """`on_doubt` is told of a fence that somebody has seen, and that is higher than this one's."""
+        super().__init__(machine, clock, ev.TimePassed(), observer)
         self.machine: Final = machine
         self.store: Final = store
         self._send: Final = send
         self._on_doubt: Final = on_doubt
-        self._stepper: Final[Stepper[ev.Event, ef.Effect]] = Stepper(
-            machine, clock, self._execute, ev.TimePassed(), observer
-        )
         self._asking: set[asyncio.Task[ev.Event]] = set()
-        self._over = False
-
-    async def run(self) -> None:
-        """Lives until it is canceled. What the store was asked goes on to its end or not: nobody waits for it."""
-        try:
-            await asyncio.Event().wait()
-        finally:
-            self._over = True
-            self._stepper.stop()
-            await cancel_all(tuple(self._asking))
 
     def lead(self, fence: Fence | None) -> None:
         """This process leads from now on, under a fence; or no longer."""
@@ -86,9 +76,9 @@ class LeaderDriver:
 
     # Inside
 
-    def _apply(self, event: ev.Event) -> None:
-        if not self._over:
-            self._stepper.apply(event)
+    async def _end(self) -> None:
+        """What the store was asked goes on to its end or not: nobody waits for it."""
+        await cancel_all(tuple(self._asking))
 
     def _execute(self, effect: ef.Effect) -> None:
         match effect:
@@ -96,9 +86,9 @@ class LeaderDriver:
                 self._send(session_id, message)
             case ef.Load() | ef.Commit():
                 self._ask(effect)
-            case ef.DoubtLeadership(fence):
-                _log.warning("another coordinator leads: nothing is commanded any more", fence=fence)
-                self._on_doubt(fence)
+            case ef.DoubtLeadership(fence, seen):
+                _log.warning("another coordinator leads: nothing is commanded any more", fence=fence, seen=seen)
+                self._on_doubt(seen)
             case ef.ReportRetry(worker_id, held_id, command, attempt):
                 _log.info("told again", worker_id=worker_id, thing=str(held_id), command=command, attempt=attempt)
             case _:
@@ -107,7 +97,7 @@ class LeaderDriver:
     def _ask(self, question: ef.Load | ef.Commit) -> None:
         task = asyncio.create_task(self._answer(question), name=f"declared {question.number}")
         self._asking.add(task)
-        task.add_done_callback(self._answered)
+        task.add_done_callback(partial(self._answered, question.number))
 
     async def _answer(self, question: ef.Load | ef.Commit) -> ev.Event:
         number = question.number
@@ -120,15 +110,16 @@ class LeaderDriver:
                     case ef.Commit(_, fence, changes):
                         committed = await self.store.commit(fence, changes)
                         return ev.ChangesCommitted(number, committed.things, committed.gone)
-        except DeposedError:
-            return ev.StoreDeposedUs(number)
+        except DeposedError as error:
+            return ev.StoreDeposedUs(number, error.highest)
         except ConflictError:
             return ev.ChangesRefused(number)
         except Exception as error:  # noqa: BLE001 - whatever a store may say, it is asked again
             _log.warning("the store of declared things cannot be asked", error=str(error) or "it took too long")
             return ev.StoreFailed(number)
 
-    def _answered(self, task: asyncio.Task[ev.Event]) -> None:
+    def _answered(self, number: int, task: asyncio.Task[ev.Event]) -> None:
+        """Each question has an answer: without it the machine would ask nothing else any more."""
         self._asking.discard(task)
-        if not task.cancelled():
-            self._apply(task.result())
+        has_ended = not task.cancelled() and task.exception() is None
+        self._apply(task.result() if has_ended else ev.StoreFailed(number))

@@ -3,11 +3,9 @@
 Data only; the world plays it.
 """
 
-import json
 import random
 from collections.abc import Collection, Iterator
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from quarterdeck.search.world.faults import (
     FAULTS,
@@ -21,6 +19,7 @@ from quarterdeck.search.world.faults import (
     hosts_of,
 )
 from quarterdeck.simulation.faults import ClockJump, Crash, Cut, Partition, Pause, Shutdown, SlowPeer
+from quarterdeck.simulation.scenario_text import scenario_from_json, scenario_to_json
 from quarterdeck.simulation.shrink import without
 
 TROUBLE_S = 12.0
@@ -91,44 +90,21 @@ class Scenario:
     def parts(self) -> tuple[object, ...]:
         return (*self.workers, *self.searches, *self.faults)
 
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        return (*self.recruiter_hosts, *self.worker_hosts, *self.root_hosts)
+
+    @property
+    def named_hosts(self) -> set[str]:
+        return {search.root for search in self.searches} | {h for fault in self.faults for h in hosts_of(fault)}
+
     def to_json(self) -> str:
-        names = {kind: name for name, kind in FAULTS.items()}
-        plain = asdict(self) | {"faults": [{"fault": names[type(f)], **asdict(f)} for f in self.faults]}
-        return json.dumps(plain, indent=1)
+        return scenario_to_json(self, FAULTS)
 
 
 def from_json(text: str) -> Scenario:
     """What `to_json` wrote. Raises ValueError, naming what is wrong, for anything else."""
-    try:
-        plain: dict[str, Any] = json.loads(text)
-        workers = tuple(WorkerLoad(**worker) for worker in plain.pop("workers"))
-        searches = tuple(_search_from(search) for search in plain.pop("searches"))
-        faults = tuple(_fault_from(fault) for fault in plain.pop("faults"))
-        scenario = Scenario(**plain, workers=workers, searches=searches, faults=faults)
-    except KeyError as error:
-        raise ValueError(f"this is not a scenario of recruiting: {error} is missing or not known") from error
-    except (TypeError, AttributeError, json.JSONDecodeError) as error:
-        raise ValueError(f"this is not a scenario of recruiting: {error}") from error
-    unknown = _named(scenario) - {*scenario.recruiter_hosts, *scenario.worker_hosts, *scenario.root_hosts}
-    if unknown:
-        raise ValueError(f"this is not a scenario of recruiting: it has no host {', '.join(sorted(unknown))}")
-    return scenario
-
-
-def _search_from(plain: dict[str, Any]) -> SearchLoad:
-    chunks: Any = tuple(plain.pop("chunks"))
-    return SearchLoad(**plain, chunks=chunks)
-
-
-def _fault_from(plain: dict[str, Any]) -> Fault:
-    kind = FAULTS[plain.pop("fault")]
-    if "reply" in plain:
-        plain["reply"] = Reply(plain["reply"])
-    return kind(**plain)
-
-
-def _named(scenario: Scenario) -> set[str]:
-    return {search.root for search in scenario.searches} | {h for fault in scenario.faults for h in hosts_of(fault)}
+    return scenario_from_json(text, Scenario, FAULTS)
 
 
 # Drawing
@@ -264,7 +240,7 @@ def smaller(scenario: Scenario) -> Iterator[Scenario]:
         yield replace(scenario, faults=without(scenario.faults, number))
     for number in range(len(scenario.searches)):
         yield replace(scenario, searches=without(scenario.searches, number))
-    used = _named(scenario)
+    used = scenario.named_hosts
     if scenario.recruiters > 1 and scenario.recruiter_hosts[-1] not in used:
         yield replace(scenario, recruiters=scenario.recruiters - 1)
     if scenario.roots > 1 and scenario.root_hosts[-1] not in used:

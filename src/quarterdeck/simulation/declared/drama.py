@@ -19,5 +19,6 @@ DECLARED: Final[Drama[DeclaredScenario]] = Drama(
     tables=(THING_TABLE, HOLDING_TABLE),
     works="things",
     questions="states in the end",
-    promise="what is declared is held, what is withdrawn is gone, and nothing was told before it was committed",
+    promise="what is declared is held, what is withdrawn is gone, what ends workers fails alone, and nothing was told "
+    "before it was committed",
 )

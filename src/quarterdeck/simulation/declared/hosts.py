@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 KIND: Final = HeldKind("simulated")
 LEASE_S: Final = 4.0
-_LEADER: Final = LeaderConfig(lease_s=4.0, adopt_s=7.0, look_s=2.0, backoff=Backoff(0.5, 8.0))
+LEADER: Final = LeaderConfig(lease_s=4.0, adopt_s=7.0, look_s=2.0, backoff=Backoff(0.5, 8.0), max_said=2, steady_s=3.0)
 _RELEASE_S: Final = 0.02
 
 
@@ -61,11 +61,11 @@ class DeclaringHost(CrewHost["DeclaredWorld"]):
         self.driver = CoordinatorDriver(machine, clock=self.clock, ids=SessionIds(name), fetcher=NoWork())
         self.leadership = Leadership(database, LeaseConfig(CandidateId(name), self.name, LEASE_S), self.clock)
         self.leader = LeaderDriver(
-            LeaderMachine(_LEADER),
+            LeaderMachine(LEADER),
             store,
             clock=self.clock,
             send=self.driver.say,
-            on_doubt=self.leadership.refused,
+            on_doubt=self.leadership.doubt,
             observer=self,
         )
         self.driver.invite(self.leader)
@@ -118,6 +118,9 @@ class Shelf:
         world = self._host.world
         world.watcher.acquiring(self._host, self._process, held.held_id)
         group = world.group_of(held.spec)
+        if group.deadly and held.spec.thing_id.endswith(".0"):
+            world.dies_of(self._host, held.spec)
+            await asyncio.Event().wait()
         await asyncio.sleep(group.acquire_s)
         if group.poisoned and held.spec.thing_id.endswith(".0"):
             raise QuarterdeckError(ErrorCode.WORK_FAILED, "it", "it is damaged", "mend it", retryable=False)

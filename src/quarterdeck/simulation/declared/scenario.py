@@ -1,10 +1,8 @@
 """A scenario: coordinators, workers, what is declared and withdrawn, and what goes wrong, all drawn from one seed."""
 
-import json
 import random
 from collections.abc import Collection, Iterator
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from quarterdeck.simulation.declared.faults import (
     FAULTS,
@@ -20,10 +18,14 @@ from quarterdeck.simulation.declared.faults import (
     hosts_of,
 )
 from quarterdeck.simulation.faults import Crash, Cut, Partition, Pause, SlowPeer
+from quarterdeck.simulation.scenario_text import scenario_from_json, scenario_to_json
 from quarterdeck.simulation.shrink import without
 
 TROUBLE_S = 25.0
 """Virtual time in which things are declared and go wrong; after it everything heals."""
+
+_DEADLY = 0.25
+"""The share of scenarios in which a group is deadly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,8 @@ class Group:
     """How often each of them fails for a passing reason."""
     poisoned: bool = False
     """The first of them cannot be held."""
+    deadly: bool = False
+    """A worker dies whenever it begins to acquire the first of them."""
     withdraw_after_s: float | None = None
     withdrawn_at: str = ""
     """The coordinator that is told so."""
@@ -66,36 +70,24 @@ class DeclaredScenario:
     def parts(self) -> tuple[object, ...]:
         return (*self.groups, *self.faults)
 
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        return (*self.coordinator_hosts, *self.worker_hosts)
+
+    @property
+    def named_hosts(self) -> set[str]:
+        named = {host for fault in self.faults for host in hosts_of(fault)}
+        for group in self.groups:
+            named |= {group.coordinator, group.withdrawn_at, group.pinned_to or ""}
+        return named - {""}
+
     def to_json(self) -> str:
-        names = {kind: name for name, kind in FAULTS.items()}
-        plain = asdict(self) | {"faults": [{"fault": names[type(f)], **asdict(f)} for f in self.faults]}
-        return json.dumps(plain, indent=1)
+        return scenario_to_json(self, FAULTS)
 
 
 def from_json(text: str) -> DeclaredScenario:
     """What `to_json` wrote. Raises ValueError, naming what is wrong, for anything else."""
-    try:
-        plain: dict[str, Any] = json.loads(text)
-        groups = tuple(Group(**group) for group in plain.pop("groups"))
-        faults = tuple(_fault_from(fault) for fault in plain.pop("faults"))
-        scenario = DeclaredScenario(**plain, groups=groups, faults=faults)
-    except KeyError as error:
-        raise ValueError(f"this is not a scenario: {error} is missing or not known") from error
-    except (TypeError, AttributeError, json.JSONDecodeError) as error:
-        raise ValueError(f"this is not a scenario: {error}") from error
-    unknown = _used(scenario) - {*scenario.coordinator_hosts, *scenario.worker_hosts}
-    if unknown:
-        raise ValueError(f"this is not a scenario: it has no host {', '.join(sorted(unknown))}")
-    return scenario
-
-
-def _fault_from(plain: dict[str, Any]) -> Fault:
-    kind = FAULTS[plain.pop("fault")]
-    if "moment" in plain:
-        plain["moment"] = Moment(plain["moment"])
-    if "at" in plain:
-        plain["at"] = At(plain["at"])
-    return kind(**plain)
+    return scenario_from_json(text, DeclaredScenario, FAULTS)
 
 
 def generate(seed: int, kinds: Collection[str] = tuple(FAULTS)) -> DeclaredScenario:
@@ -105,6 +97,7 @@ def generate(seed: int, kinds: Collection[str] = tuple(FAULTS)) -> DeclaredScena
         seed, chance.choice((1, 1, 2, 2, 3)), chance.choice((1, 2, 2, 3, 3, 4)), groups=(), faults=()
     )
     groups = tuple(_group(chance, scenario) for _ in range(chance.randint(1, 5)))
+    groups = _deadly(random.Random(f"{seed} deadly"), groups)
     number = chance.choice((0, 1, 2, 3, 4, 6, 8))
     faults = tuple(_fault(chance, scenario, chance.choice(sorted(kinds))) for _ in range(number)) if kinds else ()
     return replace(scenario, groups=groups, faults=tuple(sorted(faults, key=lambda fault: fault.at_s)))
@@ -123,6 +116,15 @@ def _group(chance: random.Random, scenario: DeclaredScenario) -> Group:
         withdraw_after_s=round(chance.choice((0.01, 1.0, 8.0)) * chance.random(), 4) if chance.random() < 0.5 else None,
         withdrawn_at=chance.choice(scenario.coordinator_hosts),
     )
+
+
+def _deadly(chance: random.Random, groups: tuple[Group, ...]) -> tuple[Group, ...]:
+    """Drawn apart, so that without it a seed tells the story that it told before."""
+    if chance.random() >= _DEADLY:
+        return groups
+    number = chance.randrange(len(groups))
+    group = replace(groups[number], deadly=True, poisoned=False)
+    return (*groups[:number], group, *groups[number + 1 :])
 
 
 def _time(chance: random.Random) -> float:
@@ -165,20 +167,13 @@ def _fault(chance: random.Random, scenario: DeclaredScenario, kind: str) -> Faul
             raise ValueError(f"there is no fault called {kind!r}; there are: {', '.join(FAULTS)}")
 
 
-def _used(scenario: DeclaredScenario) -> set[str]:
-    used = {host for fault in scenario.faults for host in hosts_of(fault)}
-    for group in scenario.groups:
-        used |= {group.coordinator, group.withdrawn_at} | ({group.pinned_to} if group.pinned_to else set())
-    return used - {""}
-
-
 def smaller(scenario: DeclaredScenario) -> Iterator[DeclaredScenario]:
     """Scenarios with one thing less, the biggest savings first."""
     for number in range(len(scenario.faults)):
         yield replace(scenario, faults=without(scenario.faults, number))
     for number in range(len(scenario.groups)):
         yield replace(scenario, groups=without(scenario.groups, number))
-    used = _used(scenario)
+    used = scenario.named_hosts
     if scenario.coordinators > 1 and scenario.coordinator_hosts[-1] not in used:
         yield replace(scenario, coordinators=scenario.coordinators - 1)
     if scenario.workers > 1 and scenario.worker_hosts[-1] not in used:

@@ -13,7 +13,7 @@ from quarterdeck.core.reconcile.messages import HoldingsReported
 from quarterdeck.core.reconcile.model import GroupId, ThingId, ThingSpec
 from quarterdeck.core.reconcile.tables import ThingState
 from quarterdeck.simulation.declared import faults as f
-from quarterdeck.simulation.declared.hosts import KIND, CommitTrap, DeclaringHost, HoldingHost
+from quarterdeck.simulation.declared.hosts import KIND, LEADER, CommitTrap, DeclaringHost, HoldingHost
 from quarterdeck.simulation.declared.scenario import TROUBLE_S, DeclaredScenario, Group
 from quarterdeck.simulation.declared.store import Disk, failure
 from quarterdeck.simulation.declared.watcher import DeclaredWatcher
@@ -33,6 +33,9 @@ Outcome: TypeAlias = PlayOutcome[DeclaredScenario]
 
 _PATIENCE_S = 150.0
 """Virtual time after healing in which everything must have come to rest."""
+ENDED_BY_A_THING = "worker ended by a thing"
+_DOWN_S = (0.1, 1.0, 1.5 * LEADER.lease_s)
+"""How long it takes until a worker starts again after a thing has ended it."""
 _STEP_LIMIT = 600_000
 
 
@@ -95,7 +98,13 @@ class DeclaredWorld(CrewStage):
         self._failures[spec.thing_id] += 1
         return self._failures[spec.thing_id] <= group.failures
 
-    def _crash_soon(self, host: DeclaringHost, down_s: float) -> None:
+    def dies_of(self, host: HoldingHost, spec: ThingSpec) -> None:
+        """A worker dies of what it begins to acquire, and starts again, perhaps when its lease is over."""
+        self.note(f"{host.name} dies of {spec.thing_id}")
+        self._met[ENDED_BY_A_THING] += 1
+        self._crash_soon(host, self.chance.choice(_DOWN_S))
+
+    def _crash_soon(self, host: Host[Any], down_s: float) -> None:
         """From inside of its process: it dies in a moment."""
         delay_s = 0.01 * self.chance.random()
         self.loop.call_later(delay_s, self._crash, host, host.process, down_s, context=self.loop.context_of(None))
@@ -106,7 +115,7 @@ class DeclaredWorld(CrewStage):
         self.loop.pause(host.process)
         self.loop.call_later(for_s, self.loop.resume, host.process, context=self.loop.context_of(None))
 
-    def _crash(self, host: DeclaringHost, process: Process, down_s: float) -> None:
+    def _crash(self, host: Host[Any], process: Process, down_s: float) -> None:
         if host.process is process and host.alive:
             self.last_look(host)
             host.kill()
@@ -258,11 +267,14 @@ class DeclaredWorld(CrewStage):
     def _left_in_store(self) -> str | None:
         rows = self.disk.ask("SELECT thing_id, group_id, state, pinned_to FROM declared_things")
         failed = {group_id for _, group_id, state, _ in rows if state == ThingState.FAILED}
+        self._see_who_failed(failed)
         for thing_id, group_id, state, pinned_to in rows:
             if group_id in self._withdrawn:
                 return f"{thing_id} was withdrawn and is {state}"
             if (state == ThingState.FAILED) != (group_id in failed):
                 return f"{thing_id} is {state}, and others of its group have failed"
+            if self._groups[group_id].deadly and state != ThingState.FAILED:
+                return f"{thing_id} is {state}, and its group ends workers"
             lacks_worker = pinned_to is None and self._groups[group_id].things > len(self.workers)
             if state not in (ThingState.HELD, ThingState.FAILED) and not (
                 state == ThingState.DECLARED and lacks_worker
@@ -273,6 +285,13 @@ class DeclaredWorld(CrewStage):
             if there[group_id] != self._groups[group_id].things:
                 return f"{there[group_id]} things of {group_id} are there, which nobody withdrew"
         return None
+
+    def _see_who_failed(self, failed: set[GroupId]) -> None:
+        """Nothing fails because of what ends workers beside it."""
+        for group_id in sorted(failed):
+            group = self._groups[group_id]
+            if not group.poisoned and not group.deadly:
+                raise self.watcher.violated(f"{group_id} has failed, and it is harmless")
 
     def _left_on_workers(self) -> str | None:
         rows = self.disk.ask("SELECT worker_id, thing_id, generation FROM declared_things WHERE state = 'held'")

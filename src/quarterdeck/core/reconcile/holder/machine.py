@@ -57,6 +57,8 @@ class HolderMachine:
         self._records: dict[HeldId, _Record] = {}
         self._generation: dict[ThingId, HeldId] = {}
         """What there is of each thing."""
+        self._admitted: set[HeldId] = set()
+        """What was to be acquired, and may have left something. The others were refused at once."""
         self._fence = Fence(0)
         self._number = 0
         self._takes_more = True
@@ -142,24 +144,29 @@ class HolderMachine:
         if record is not None:
             if record.state is HoldingState.FAILED:
                 self._move(held_id, HoldingTrigger.HOLD)
-                self._effects.append(Acquire(held_id, record.spec))
+                self._begin(held_id, record.spec)
             return
         if held_id.thing_id in self._generation:
             return  # another generation has to go first; the leader asks again when it has heard that it is gone
         if len(self._records) >= 2 * self.config.max_held:
             self.counters["commands_beyond_all_bounds"] += 1
             return
-        record = self._records[held_id] = _Record(spec)
+        self._records[held_id] = _Record(spec)
         self._generation[held_id.thing_id] = held_id
-        refusal = self._refusal(spec)
+        self._report(held_id)
+        self._begin(held_id, spec)
+
+    def _begin(self, held_id: HeldId, spec: ThingSpec) -> None:
+        """Each time anew: what was refused is refused again, unless there is room now."""
+        refusal = None if held_id in self._admitted else self._refusal(spec)
         if refusal is None:
-            self._report(held_id)
+            self._admitted.add(held_id)
             self._effects.append(Acquire(held_id, spec))
         else:
             self._move(held_id, HoldingTrigger.FAIL, refusal)
 
     def _refusal(self, spec: ThingSpec) -> HeldError | None:
-        if len(self._records) > self.config.max_held:
+        if len(self._admitted) >= self.config.max_held:
             return HeldError("resource_exhausted", f"the worker holds {self.config.max_held} things, which is the most")
         if spec.kind not in self.config.kinds:
             return HeldError("unavailable", f"the worker does not hold things of the kind {spec.kind}")
@@ -180,6 +187,7 @@ class HolderMachine:
         record.state, record.error = state, error
         if state is HoldingState.GONE:
             del self._records[held_id]
+            self._admitted.discard(held_id)
             del self._generation[held_id.thing_id]
         self._report(held_id)
 
@@ -205,6 +213,12 @@ class HolderMachine:
         known = {held_id.thing_id: held_id for held_id in self._records}
         yield len(known) == len(self._records), "two generations of one thing are here: %s", (list(self._records),)
         yield known == self._generation, "there is %s of the things, and said to be %s", (known, self._generation)
+        yield (
+            self._admitted <= self._records.keys(),
+            "%s was admitted, and %s is there",
+            (self._admitted, list(self._records)),
+        )
+        yield len(self._admitted) <= self.config.max_held, "%s things were admitted", (len(self._admitted),)
         for held_id, record in self._records.items():
             failed = record.state is HoldingState.FAILED
             yield (

@@ -1,6 +1,6 @@
 """What is declared, as it is committed and as far as the leader has read it."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TypeVar
 
 from quarterdeck.core.ids import WorkerId
@@ -19,6 +19,10 @@ class Declared:
         self._things: dict[ThingId, Thing] = {}
         self._groups: dict[GroupId, dict[ThingId, None]] = {}
         self._at: dict[WorkerId, dict[ThingId, None]] = {}
+        self._failed: dict[GroupId, dict[ThingId, None]] = {}
+        """Those of each group that were stopped because one of them cannot be held."""
+        self._used: dict[GroupId, dict[WorkerId, int]] = {}
+        """How many things of each group are placed on a worker."""
 
     def __len__(self) -> int:
         return len(self._things)
@@ -40,23 +44,49 @@ class Declared:
 
     def failure_of(self, group_id: GroupId) -> HeldError | None:
         """Why a group is rolled back, if it is."""
-        return next((thing.error for thing in self.of_group(group_id) if thing.state in _FAILED), None)
+        failed = next(iter(self._failed.get(group_id, ())), None)
+        return None if failed is None else self._things[failed].error
+
+    def workers_of(self, group_id: GroupId) -> Collection[WorkerId]:
+        """Where its things are placed."""
+        return self._used.get(group_id, {}).keys()
 
     def put(self, thing: Thing) -> None:
         thing_id = thing.spec.thing_id
         if thing_id in self._things:
             self.remove(thing_id)
         self._things[thing_id] = thing
-        self._groups.setdefault(thing.spec.group_id, {})[thing_id] = None
+        group_id = thing.spec.group_id
+        self._groups.setdefault(group_id, {})[thing_id] = None
+        if thing.state in _FAILED:
+            self._failed.setdefault(group_id, {})[thing_id] = None
         if thing.worker_id is not None:
             self._at.setdefault(thing.worker_id, {})[thing_id] = None
+            used = self._used.setdefault(group_id, {})
+            used[thing.worker_id] = used.get(thing.worker_id, 0) + 1
 
     def remove(self, thing_id: ThingId) -> Thing:
         thing = self._things.pop(thing_id)
-        _leave(self._groups, thing.spec.group_id, thing_id)
+        group_id = thing.spec.group_id
+        _leave(self._groups, group_id, thing_id)
+        if thing.state in _FAILED:
+            _leave(self._failed, group_id, thing_id)
         if thing.worker_id is not None:
             _leave(self._at, thing.worker_id, thing_id)
+            self._leave_worker(group_id, thing.worker_id)
         return thing
+
+    def clear(self) -> None:
+        for index in (self._things, self._groups, self._at, self._failed, self._used):
+            index.clear()
+
+    def _leave_worker(self, group_id: GroupId, worker_id: WorkerId) -> None:
+        used = self._used[group_id]
+        used[worker_id] -= 1
+        if not used[worker_id]:
+            del used[worker_id]
+            if not used:
+                del self._used[group_id]
 
 
 def _leave(index: dict[KeyT, dict[ThingId, None]], key: KeyT, thing_id: ThingId) -> None:

@@ -43,6 +43,8 @@ class DoubtLeadership:
 
     fence: Fence
     """Ours."""
+    seen: Fence
+    """The higher one. Who leads next has to lead under one above it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,8 @@ class StoreDeposedUs:
     """The store has seen a higher fence: nothing was committed, and nothing of ours ever will be."""
 
     number: int
+    highest: Fence
+    """That it has seen."""
 
 
 @dataclass(frozen=True, slots=True)

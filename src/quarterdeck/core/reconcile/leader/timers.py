@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from quarterdeck.core.ids import WorkerId
-from quarterdeck.core.reconcile.model import HeldId
+from quarterdeck.core.reconcile.model import HeldId, ThingId
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,34 @@ class AnnounceTimer:
 
 
 @dataclass(frozen=True, slots=True)
+class ReportTimer:
+    """A worker has had time to say all that it holds, as it was asked to."""
+
+    worker_id: WorkerId
+
+
+@dataclass(frozen=True, slots=True)
 class StoreTimer:
     """Time to look at the store: somebody may have changed it, or it failed a while ago."""
 
 
-Timer = LeaseTimer | CommandTimer | AnnounceTimer | StoreTimer
+@dataclass(frozen=True, slots=True)
+class SuspectTimer:
+    """Time to propose again what failed to be committed."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialTimer:
+    """What a worker is to be told by turns has waited for long enough."""
+
+    worker_id: WorkerId
+
+
+@dataclass(frozen=True, slots=True)
+class SteadyTimer:
+    """What may have ended workers has been held for so long that it is not the cause."""
+
+    thing_id: ThingId
+
+
+Timer = LeaseTimer | CommandTimer | AnnounceTimer | ReportTimer | StoreTimer | SuspectTimer | TrialTimer | SteadyTimer
