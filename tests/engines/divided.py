@@ -9,7 +9,6 @@ import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 import pyarrow.parquet  # pyright: ignore[reportMissingTypeStubs]
 
 from quarterdeck.crew.cancel import CancelToken
-from quarterdeck.engines.duckdb_database import open_database
 from quarterdeck.engines.duckdb_merge import merged
 from quarterdeck.engines.duckdb_plan import plan_of
 from quarterdeck.engines.duckdb_scan import DuckDbScanner
@@ -18,6 +17,7 @@ from quarterdeck.engines.part_words import Alike
 from quarterdeck.engines.scan_file import PathColumn, ScanFile
 from quarterdeck.engines.sql_plan import Plan
 from quarterdeck.engines.sql_way import Way
+from tests.engines.kept_database import connected
 
 MIB = 1024 * 1024
 LIMITS = EngineLimits(threads=1, memory_limit_bytes=256 * MIB, idle_databases=64)
@@ -27,7 +27,7 @@ _pq: Any = pyarrow.parquet
 
 def write(sql: str, path: Path) -> None:
     """The rows of a query, as a Parquet file."""
-    with duckdb.connect(":memory:") as database:
+    with connected() as database:
         database.sql(sql).write_parquet(str(path))
 
 
@@ -94,10 +94,7 @@ class Crew:
 
 def alone(sql: str, files: Sequence[ScanFile]) -> Any:
     """What DuckDB alone says of all files, with the columns that it makes of their paths."""
-    database = open_database(threads=1, memory_limit_bytes=256 * MIB)
-    try:
+    with connected() as database:
         paths = ", ".join("'" + str(file.path).replace("'", "''") + "'" for file in files)
-        database.execute(f"CREATE VIEW files AS SELECT * FROM read_parquet([{paths}], union_by_name = true)")
+        database.execute(f"CREATE TEMP VIEW files AS SELECT * FROM read_parquet([{paths}], union_by_name = true)")
         return database.sql(sql).to_arrow_table()
-    finally:
-        database.close()

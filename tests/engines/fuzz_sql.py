@@ -22,6 +22,7 @@ from quarterdeck.engines.merge_question import PruneQuestion
 from quarterdeck.engines.sql_split import Way
 from tests.engines import sql_lake
 from tests.engines.divided import Crew, alone
+from tests.engines.kept_database import connected
 from tests.engines.same_answer import difference
 from tests.engines.sql_lake import Lake
 from tests.engines.wild_sql import Question, WildQuestions
@@ -78,7 +79,7 @@ def _kept(question: Question, lake: Lake, groups: int) -> Any:
         return lake.divided(groups)
     columns = tuple((column.name, column.kind) for column in lake.columns)
     asked = PruneQuestion(question.sql, columns, tuple(file.values for file in lake.files))
-    with duckdb.connect(":memory:") as database:
+    with connected() as database:
         try:
             places = kept_files(database, asked)
         except duckdb.Error:

@@ -162,6 +162,17 @@ def test_one_at_a_time_has_the_lock_which_nobody_else_can_open(ours: CodeFolder)
     assert stat.S_IMODE((ours.path / "lock").stat().st_mode) == 0o600
 
 
+def test_a_lock_is_one_on_a_full_disk_too(ours: CodeFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    entered: list[bool] = []
+    with ours.locked("lock"):
+        entered.append(True)
+    assert entered == [True]
+
+
 # What is not
 
 
@@ -246,6 +257,96 @@ def test_a_folder_that_is_replaced_after_the_look_changes_nothing(
 
     monkeypatch.setattr(code_folder, "_check", check_and_replace)
     assert ours.read("code") == b"ours"
+
+
+def test_a_link_that_is_put_on_the_way_after_the_look_is_not_followed(
+    ours: CodeFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It leads to a folder like ours, which others can replace."""
+    elsewhere = tmp_path / "open" / "folder"
+    CodeFolder(elsewhere).write("code", b"planted")
+    (tmp_path / "open").chmod(0o777)
+    see = INSIDE._seen
+
+    def see_and_replace(name: str, folder: int, make_mode: int | None) -> os.stat_result:
+        found = see(name, folder, make_mode)
+        if name == ours.path.name and not ours.path.is_symlink():
+            ours.path.rename(tmp_path / "moved")
+            ours.path.symlink_to(elsewhere)
+        return found
+
+    monkeypatch.setattr(code_folder, "_seen", see_and_replace)
+    assert ours.read("code") is None
+
+
+def test_every_step_is_looked_at_from_the_first_to_the_last(ours: CodeFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[tuple[Path, bool]] = []
+    check = INSIDE._check
+
+    def check_and_tell(found: os.stat_result, path: Path, *, above: bool = False) -> None:
+        looked_at.append((path, above))
+        check(found, path, above=above)
+
+    monkeypatch.setattr(code_folder, "_check", check_and_tell)
+    assert ours.read("code") == b"ours"
+    above = [(path, True) for path in reversed(ours.path.parents)]
+    assert looked_at == [*above, (ours.path, False), (ours.path / "code", False)]
+
+
+def test_what_belongs_to_root_or_to_us_is_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: STRANGER)
+    assert code_folder.owners() == {0, STRANGER}
+
+
+def test_a_link_in_the_place_of_the_lock_is_not_written_through(ours: CodeFolder, tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("precious")
+    (ours.path / "lock").symlink_to(tmp_path / "precious")
+    with pytest.raises(OSError, match="Too many levels"), ours.locked("lock"):
+        pass
+    assert (tmp_path / "precious").read_text() == "precious"
+
+
+def test_while_a_file_is_written_nobody_else_can_open_it_nor_have_made_it(
+    ours: CodeFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes: list[int] = []
+    chmod = os.fchmod
+
+    def see_and_chmod(descriptor: int, mode: int) -> None:
+        modes.append(stat.S_IMODE(os.fstat(descriptor).st_mode))
+        chmod(descriptor, mode)
+
+    monkeypatch.setattr(os, "fchmod", see_and_chmod)
+    ours.write("code", b"newer")
+    assert modes == [0o600]
+
+    def guessed(_: int) -> str:
+        return "guessed"
+
+    monkeypatch.setattr("secrets.token_hex", guessed)
+    (ours.path / ".code.guessed").write_bytes(b"planted")
+    with pytest.raises(FileExistsError):
+        ours.write("code", b"newest")
+    assert ours.read("code") == b"newer"
+
+
+@pytest.mark.parametrize("chosen", ["in the environment", "as the only one"])
+def test_a_place_that_somebody_has_chosen_is_checked_like_any_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, chosen: str
+) -> None:
+    monkeypatch.setattr(code_folder, "_ONLY", [])
+    given = tmp_path / "given"
+    if chosen == "in the environment":
+        monkeypatch.setenv(code_folder.CODE_VARIABLE, str(given))
+    else:
+        code_folder.keep_only_in(tmp_path / "earlier")
+        code_folder.keep_only_in(given)
+    (folder,) = [one for one in code_folders(SOURCE) if one.path.is_relative_to(given)]
+    folder.write("code", b"ours")
+    given.chmod(0o777)
+    assert f"everybody can write {given}" in refused(folder, caplog)
+    given.chmod(0o755)
+    assert folder.read("code") == b"ours"
 
 
 # Which folders there are

@@ -23,6 +23,7 @@ from quarterdeck.engines.engine_host import HostConfig
 from quarterdeck.engines.engine_process import EngineProcesses
 from quarterdeck.engines.limits import EngineLimits
 from tests.engines import odd_engine
+from tests.engines.idle_processes import end_idle
 from tests.engines.lake import rows_of, write_parquet
 from tests.patience import PATIENCE_S
 
@@ -31,8 +32,30 @@ LIMITS = EngineLimits(threads=1, memory_limit_bytes=64 * MIB, idle_databases=2)
 ENDLESS_ROWS = "SELECT range AS n FROM range(100000000000)"
 
 
+@pytest.fixture(scope="module")
+def one_host() -> Iterator[ContainedScanner]:
+    """For all tests that leave its host alone, because that takes half a second to start: made before the first of
+    them, so that what a test leaves behind of it shows."""
+    scanner = ContainedScanner(LIMITS, at_once=2, engine=odd_engine.ENGINE)
+    scanner.warm_up()
+    end_idle(scanner)
+    yield scanner
+    scanner.close()
+
+
 @pytest.fixture
-def scanner() -> Iterator[ContainedScanner]:
+def scanner(one_host: ContainedScanner) -> Iterator[ContainedScanner]:
+    """Without a process but its host, before the test and after it."""
+    assert one_host.processes == []
+    before = one_host.host_pid
+    yield one_host
+    end_idle(one_host)
+    assert one_host.host_pid == before
+
+
+@pytest.fixture
+def own() -> Iterator[ContainedScanner]:
+    """For a test that ends it, or its host."""
     scanner = ContainedScanner(LIMITS, at_once=2, engine=odd_engine.ENGINE)
     yield scanner
     scanner.close()
@@ -136,20 +159,20 @@ def test_one_that_died_while_it_waited_is_no_querys_fault(scanner: ContainedScan
     check_that_it_works(scanner)
 
 
-def test_the_host_may_die_too(scanner: ContainedScanner) -> None:
-    scanner.warm_up()
-    children = scanner.processes
-    assert scanner.host_pid is not None
-    os.kill(scanner.host_pid, signal.SIGKILL)
+def test_the_host_may_die_too(own: ContainedScanner) -> None:
+    own.warm_up()
+    children = own.processes
+    assert own.host_pid is not None
+    os.kill(own.host_pid, signal.SIGKILL)
     for pid in children:
         wait_until(lambda pid=pid: not is_running(pid))
-    check_that_it_works(scanner)
+    check_that_it_works(own)
 
 
-def test_a_query_whose_engine_went_with_the_host_is_not_to_blame(scanner: ContainedScanner) -> None:
+def test_a_query_whose_engine_went_with_the_host_is_not_to_blame(own: ContainedScanner) -> None:
     def read() -> None:
-        with scanner.scan(ENDLESS_ROWS, (), CancelToken()) as rows:
-            host = scanner.host_pid
+        with own.scan(ENDLESS_ROWS, (), CancelToken()) as rows:
+            host = own.host_pid
             assert host is not None
             os.kill(host, signal.SIGKILL)
             list(rows)
@@ -159,7 +182,7 @@ def test_a_query_whose_engine_went_with_the_host_is_not_to_blame(scanner: Contai
     assert caught.value.retryable
     assert not caught.value.ended_its_engine
     assert copy.copy(caught.value).ended_its_engine is False
-    check_that_it_works(scanner)
+    check_that_it_works(own)
 
 
 def test_a_host_that_ends_in_the_moment_of_an_order_is_replaced() -> None:
@@ -266,7 +289,7 @@ def test_sql_that_takes_too_much_memory_is_refused_by_name(scanner: ContainedSca
     check_that_it_works(scanner)
 
 
-def test_a_process_that_keeps_much_memory_is_replaced(scanner: ContainedScanner) -> None:
+def test_a_process_that_keeps_much_memory_is_replaced() -> None:
     scanner = ContainedScanner(
         EngineLimits(threads=1, memory_limit_bytes=1024 * MIB, idle_databases=2), at_once=1, engine=odd_engine.ENGINE
     )
@@ -331,14 +354,14 @@ def test_the_same_files_are_read_by_the_process_that_knows_them(scanner: Contain
     assert scanner.processes[-1] == knows
 
 
-def test_closing_ends_all_processes(scanner: ContainedScanner) -> None:
-    scanner.warm_up()
-    pids = [*scanner.processes, scanner.host_pid]
+def test_closing_ends_all_processes(own: ContainedScanner) -> None:
+    own.warm_up()
+    pids = [*own.processes, own.host_pid]
     assert None not in pids
-    scanner.close()
+    own.close()
     assert [pid for pid in pids if pid is not None and is_running(pid)] == []
     with pytest.raises(RuntimeError, match="closed"):
-        check_that_it_works(scanner)
+        check_that_it_works(own)
 
 
 @pytest.mark.parametrize("sql", ["SELECT 1 AS one", odd_engine.HOLD])

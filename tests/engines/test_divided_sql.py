@@ -17,6 +17,7 @@ from quarterdeck.scan.path_columns import path_columns
 from tests.engines import sql_lake
 from tests.engines.divided import Crew, alone, write
 from tests.engines.fuzz_sql import judged
+from tests.engines.kept_database import connected
 from tests.engines.same_answer import difference
 from tests.engines.sql_lake import Lake
 from tests.engines.wild_sql import WildQuestions
@@ -510,10 +511,9 @@ def test_the_first_rows_of_a_day_are_those_that_duckdb_finds(
     sql = f"SELECT {what} FROM files WHERE {condition} ORDER BY s, b, ts, ut LIMIT 3"
     names = [ScanFile(file.path, str(file.path), file.values) for file in lake.files]
     _, got = crew.answer(sql, [names[:3], names[3:]], lake.columns)
-    with duckdb.connect(":memory:") as database:
-        database.execute("SET TimeZone = 'UTC'")
+    with connected() as database:
         paths = [str(file.path) for file in lake.files]
-        database.execute(f"CREATE VIEW files AS FROM read_parquet({paths}, union_by_name = true, filename = true)")
+        database.execute(f"CREATE TEMP VIEW files AS FROM read_parquet({paths}, union_by_name = true, filename = true)")
         wanted = database.sql(sql.replace("*", "* EXCLUDE (filename)"))
         check_same(got, wanted.to_arrow_table(), sql, is_sorted=True)
 

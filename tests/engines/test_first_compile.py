@@ -74,6 +74,56 @@ def test_which_of_the_processors_it_is_and_its_clock_do_not_count(
     assert len(names) == 1
 
 
+@pytest.mark.parametrize(
+    "line", ["flags: avx avx512f", "model: 8", "vendor_id: other", "Features: sve", "CPU part: 0xd4"]
+)
+def test_what_the_processor_can_do_counts(
+    mark: CompiledMark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    processors = tmp_path / "cpuinfo"
+    monkeypatch.setattr(first_compile, "_PROCESSORS", processors)
+    processors.write_text("processor: 0\nflags: avx\nmodel: 7\nvendor_id: one\nFeatures: neon\nCPU part: 0xd3\n")
+    before = mark.name
+    lines = [
+        line if each.startswith(line.split(":", maxsplit=1)[0] + ":") else each
+        for each in processors.read_text().splitlines()
+    ]
+    processors.write_text("\n".join(lines))
+    assert mark.name != before
+
+
+@pytest.mark.parametrize("changed", ["version", "machine"])
+def test_another_python_and_another_kind_of_machine_are_compiled_for(
+    mark: CompiledMark, monkeypatch: pytest.MonkeyPatch, changed: str
+) -> None:
+    before = mark.name
+    if changed == "version":
+        monkeypatch.setattr("sys.version", "3.99.0")
+    else:
+        monkeypatch.setattr("platform.machine", lambda: "another")
+    assert mark.name != before
+
+
+def test_another_compiler_is_compiled_for(mark: CompiledMark, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = {mark.name}
+    for changed in ("numba", "llvmlite"):
+
+        def version(package: str, changed: str = changed) -> str:
+            return "99" if package == changed else "1"
+
+        monkeypatch.setattr(first_compile, "version", version)
+        names.add(mark.name)
+    assert len(names) == 3
+
+
+def test_of_several_only_what_is_missing_is_set(mark: CompiledMark, tmp_path: Path) -> None:
+    other = CompiledMark(mark.place, (tmp_path / "package" / "two.py",))
+    other.set()
+    with compiled_once((mark, other), no_wait) as is_needed:
+        assert is_needed
+    assert mark.is_set()
+
+
 def test_one_that_waits_says_for_which_process_and_then_has_nothing_to_compile(mark: CompiledMark) -> None:
     waited_for: list[int | None] = []
     waits = threading.Event()

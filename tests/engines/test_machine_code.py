@@ -1,12 +1,15 @@
 """Compiled code is made once, kept, and never taken for what it is not."""
 
+import contextlib
 import hashlib
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -16,7 +19,8 @@ import pytest
 from quarterdeck.engines import compiler_process, machine_code
 from quarterdeck.engines.code_folder import CodeFolder, part_for
 from quarterdeck.engines.compiler_process import Job
-from quarterdeck.engines.machine_code import MachineCode
+from quarterdeck.engines.machine_code import MachineCode, UnusableCodeError
+from quarterdeck.engines.object_code import ForbiddenToRunError
 
 ROOT = Path(__file__).parents[2]
 TINY = MachineCode("tests.engines.tiny_kernel", "increase")
@@ -133,6 +137,25 @@ def test_the_second_place_is_taken_if_the_first_cannot_be_written(folder: Path, 
     assert len(runs) == 1
 
 
+def test_what_root_has_kept_is_taken_although_we_cannot_write_there(
+    folder: Path, runs: list[Job], made: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    CodeFolder(folder / "here").write(TINY.file_name, hashlib.sha256(made).digest() + made)
+    write = CodeFolder.write
+
+    def write_elsewhere(self: CodeFolder, name: str, data: bytes) -> None:
+        if self.path == folder / "here":
+            raise PermissionError
+        write(self, name, data)
+
+    monkeypatch.setattr(CodeFolder, "write", write_elsewhere)
+    assert increased(TINY) == 42
+    assert runs == []
+    other = replace(TINY, sources=("tests.engines.lake",))
+    assert increased(other) == 42
+    assert [path.name for path in (folder / "there").glob("*.o")] == [other.file_name]
+
+
 def test_a_full_disk_leaves_no_half_file(folder: Path, runs: list[Job], monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "no space left")
@@ -149,11 +172,52 @@ def test_threads_wait_for_one_of_them(runs: list[Job]) -> None:
     assert len(runs) == 1
 
 
+def test_threads_wait_for_one_of_them_also_where_nothing_can_be_kept(
+    folder: Path, made: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs: list[Job] = []
+    second = threading.Event()
+
+    def compiled(job: Job) -> bytes:
+        if runs:
+            second.set()
+        runs.append(job)
+        second.wait(0.1)  # what comes too early comes while this one is not done
+        return made
+
+    monkeypatch.setattr(machine_code, "compiled_elsewhere", compiled)
+    for name in ("here", "there"):
+        (folder / name).write_text("no folder")
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(increased, [TINY] * 8)) == [42] * 8
+    assert len(runs) == 1
+
+
+def test_what_another_process_compiled_while_this_one_waited_is_not_compiled_again(
+    folder: Path, runs: list[Job], made: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked = CodeFolder.locked
+
+    @contextlib.contextmanager
+    def waited(self: CodeFolder, name: str) -> Generator[None]:
+        with locked(self, name):
+            CodeFolder(folder / "there").write(TINY.file_name, hashlib.sha256(made).digest() + made)
+            yield
+
+    monkeypatch.setattr(CodeFolder, "locked", waited)
+    assert not TINY.load().was_compiled
+    assert runs == []
+
+
 def test_another_source_or_another_processor_is_another_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = {TINY.file_name, replace(TINY, sources=("tests.engines.lake",)).file_name}
+    names = {
+        TINY.file_name,
+        replace(TINY, sources=("tests.engines.lake",)).file_name,
+        replace(TINY, form="d").file_name,
+    }
     monkeypatch.setattr(machine_code, "_toolchain", lambda: "another")
     names.add(replace(TINY).file_name)
-    assert len(names) == 3
+    assert len(names) == 4
 
 
 def test_it_is_kept_beside_its_source_or_in_the_cache_of_the_user(
@@ -192,6 +256,36 @@ def is_kept(monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether a process that has just started finds it."""
     monkeypatch.setattr(machine_code, "_LOADED", {})
     return TINY.is_ready
+
+
+@pytest.mark.parametrize("code", [b"garbage" * 100, b""], ids=["garbage", "nothing"])
+def test_what_is_whole_and_no_code_of_this_machine_is_refused_and_says_what_to_remove(
+    folder: Path, runs: list[Job], code: bytes
+) -> None:
+    CodeFolder(folder / "here").write(TINY.file_name, hashlib.sha256(code).digest() + code)
+    for _ in range(2):
+        with pytest.raises(UnusableCodeError, match="so that it is made again") as refused:
+            TINY.load()
+        assert TINY.file_name in str(refused.value)
+        assert str(folder / "here") in str(refused.value)
+        assert str(copy(refused.value)) == str(refused.value)
+    assert runs == []
+    (folder / "here" / TINY.file_name).unlink()
+    assert increased(TINY) == 42
+
+
+def test_where_the_system_lets_no_new_code_run_the_file_is_not_blamed(
+    folder: Path, runs: list[Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del folder, runs
+
+    def forbidden(code: bytes, name: str) -> int:
+        raise ForbiddenToRunError(f"no {name} of {len(code)} bytes")
+
+    monkeypatch.setattr(machine_code, "function_in", forbidden)
+    with pytest.raises(UnusableCodeError, match="MemoryDenyWriteExecute") as refused:
+        TINY.load()
+    assert "remove" not in str(refused.value)
 
 
 def test_sources_that_have_changed_since_the_process_began_are_not_compiled_for_it(tmp_path: Path) -> None:

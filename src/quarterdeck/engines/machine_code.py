@@ -16,10 +16,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.engines.code_folder import CodeFolder, code_folders, tell_unkept
 from quarterdeck.engines.compiler_process import Job, compiled_elsewhere
 from quarterdeck.engines.first_compile import toolchain
-from quarterdeck.engines.object_code import UnknownObjectError, function_in
+from quarterdeck.engines.object_code import (
+    ForbiddenToRunError,
+    UnknownObjectError,
+    UnusableObjectError,
+    function_in,
+)
 
 _FORMAT: Final = b"2"
 _DIGEST_BYTES: Final = 32
@@ -28,6 +34,14 @@ _LOADED: Final[dict["MachineCode", "Loaded"]] = {}
 _OF_ADDRESS: Final = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 _ENGINES: Final[list[Any]] = []
 """What holds the code that LLVM has loaded."""
+
+
+class UnusableCodeError(QuarterdeckError):
+    """What is kept of a function is whole, and cannot be run all the same."""
+
+    def __init__(self, file_name: str, why: str, what_to_do: str) -> None:
+        super().__init__(ErrorCode.INTERNAL, f"the compiled code in {file_name} was not loaded", why, what_to_do)
+        self.args = (file_name, why, what_to_do)  # from which copy and pickle make it anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +76,13 @@ class MachineCode:
         object.__setattr__(self, "file_name", self._name())
 
     def load(self) -> Loaded:
-        """The first time on a machine it has to be compiled, which takes some seconds."""
+        """The first time on a machine it has to be compiled, which takes some seconds. Raises `UnusableCodeError`."""
         with _LOCK:
             found = _LOADED.get(self)
             if found is None:
                 code = self._kept()
                 made, was_compiled = (code, False) if code is not None else self._made()
-                found = _LOADED[self] = Loaded(linked(made, self.name), was_compiled)
+                found = _LOADED[self] = Loaded(self._linked(made), was_compiled)
             return found
 
     @property
@@ -95,6 +109,17 @@ class MachineCode:
             if hashlib.sha256(code).digest() == digest:
                 return code
         return None
+
+    def _linked(self, code: bytes) -> int:
+        try:
+            return linked(code, self.name)
+        except UnusableObjectError as error:
+            folders = " or ".join(str(folder.path) for folder in self.folders())
+            remedy = f"remove the file from {folders}, so that it is made again"
+            raise UnusableCodeError(self.file_name, str(error), remedy) from error
+        except ForbiddenToRunError as error:
+            remedy = "let this process have memory with code (MemoryDenyWriteExecute of systemd forbids it, or SELinux)"
+            raise UnusableCodeError(self.file_name, str(error), remedy) from error
 
     def _made(self) -> tuple[bytes, bool]:
         """Compiled, by one process at a time: others find what it has kept."""
@@ -125,7 +150,8 @@ class MachineCode:
 
 
 def linked(code: bytes, name: str) -> int:
-    """Where the function is. LLVM takes 42 MB, so it is asked only about what we do not know ourselves."""
+    """Where the function is. LLVM takes 42 MB, so it is asked only about what we do not know ourselves. Raises
+    `UnusableObjectError`."""
     try:
         return function_in(code, name)
     except UnknownObjectError:
@@ -139,8 +165,10 @@ def linked_by_llvm(code: bytes, name: str) -> int:
     engine: Any = linker.create_mcjit_compiler(linker.parse_assembly(""), target_machine())
     engine.add_object_file(linker.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    _ENGINES.append(engine)
     address: int = engine.get_function_address(name)
+    if not address:
+        raise UnusableObjectError(f"it has no function {name}")
+    _ENGINES.append(engine)
     return address
 
 

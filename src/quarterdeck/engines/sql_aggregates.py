@@ -88,7 +88,7 @@ _OTHERS: Final = frozenset(
         "weighted_avg",
     ]
 )
-"""Those that are not merged; macros that are made of aggregates are among them."""
+"""Those that are not merged, including macros that are made of aggregates."""
 AGGREGATES: Final = frozenset(_MERGES) | _OTHERS
 _AVERAGED_AS: Final = {
     **dict.fromkeys(("TINYINT", "UTINYINT", "USMALLINT", "UINTEGER"), "BIGINT"),

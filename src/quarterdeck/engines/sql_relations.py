@@ -273,7 +273,7 @@ def _gathers(query: Node) -> str | None:
 
 
 def gathering_expression(tree: object) -> str | None:
-    """An aggregate or a window in an expression, queries within it not among it."""
+    """An aggregate or a window in an expression, without the queries within it."""
     for node in expressions_in(tree):
         if node.get("class") == "WINDOW":
             return "has a window function"
