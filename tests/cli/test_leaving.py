@@ -1,4 +1,4 @@
-"""How a command ends that has asked a bucket."""
+"""How a command ends that has asked a bucket, or has Arrow's threads."""
 
 import subprocess
 import sys
@@ -43,3 +43,21 @@ def test_the_exit_code_is_the_commands_though_calls_to_a_bucket_are_under_way(ho
     for _ in range(3):
         ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         assert (ended.returncode, ended.stdout) == (code, "so far"), ended.stderr
+
+
+TORN_DOWN = """
+import atexit
+
+LOADED
+from quarterdeck.cli.main import run
+
+atexit.register(print, "the interpreter is torn down")
+run(lambda: 3)
+"""
+
+
+@pytest.mark.parametrize("module", ["obstore", "pyarrow"])
+def test_a_command_with_threads_that_nobody_can_end_is_not_torn_down(module: str) -> None:
+    command = [sys.executable, "-c", TORN_DOWN.replace("LOADED", f"import {module}")]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stdout) == (3, ""), ended.stderr

@@ -66,9 +66,10 @@ def _root(
     pass
 
 
-_HAS_THREADS_WITHOUT_END: Final = "obstore"
-"""Its threads, which nobody can end, touch Python's objects for a moment after each answer. One that does so while the
-interpreter ends aborts the process, whatever its exit code was to be (PyO3/pyo3-async-runtimes, issue 40)."""
+_HAVE_THREADS_WITHOUT_END: Final = ("obstore", "pyarrow")
+"""Threads that nobody can end. Those of obstore touch Python's objects for a moment after each answer: one that does so
+while the interpreter ends aborts the process, whatever its exit code was to be (PyO3/pyo3-async-runtimes, issue 40). So
+does one of Arrow's that is just beginning, on a busy machine: 12 of 150 processes that had read a Parquet file."""
 
 
 def run(app: typer.Typer) -> NoReturn:
@@ -77,7 +78,8 @@ def run(app: typer.Typer) -> NoReturn:
         code: object = exit_code_of(app)
     except SystemExit as ended:
         code = ended.code
-    if _HAS_THREADS_WITHOUT_END in sys.modules and (code is None or isinstance(code, int)):
+    has_such = any(name in sys.modules for name in _HAVE_THREADS_WITHOUT_END)
+    if has_such and (code is None or isinstance(code, int)):
         from quarterdeck.crew.process.lifecycle import leave  # noqa: PLC0415 - few commands need it
 
         leave(code or 0)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from quarterdeck.capability import Capability
 from quarterdeck.capability.settings import configuration
-from quarterdeck.crew.process.launching import begin, choose_for_libraries, guard_of, live
+from quarterdeck.crew.process.launching import begin, guard_of, live, prepare_to_load
 
 if TYPE_CHECKING:
     from quarterdeck.coordinator.process import Coordinator
@@ -55,7 +55,7 @@ def run_worker(
 
 def load_worker_ahead(capabilities: Sequence[Capability]) -> None:
     """What every worker imports, before its settings are known."""
-    choose_for_libraries()
+    prepare_to_load()
     import_module("quarterdeck.worker.process")
     for one in capabilities:
         if one.on_worker is not None:

@@ -17,6 +17,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, NoReturn, Self
 
+from quarterdeck.crew.process.library_code import let_go_of_library_code
 from quarterdeck.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
@@ -115,6 +116,7 @@ def run_process(main: Callable[[StopSignals, ForcedEnd], Coroutine[Any, Any, int
 
     async def live() -> int:
         gc.set_threshold(*_GC_THRESHOLDS)
+        gc.freeze()  # what was loaded until now is no garbage: to look at it takes longer than at all that follows
         raise_file_limit()
         with StopSignals(lifeline) as signals:
             return await _until_told_twice(main(signals, ForcedEnd()), signals)
@@ -179,9 +181,11 @@ def stop_if_broken(task: "asyncio.Task[Any]", signals: StopSignals) -> None:
 
 
 def settle_memory() -> None:
-    """What is alive when a process is ready stays alive: the garbage collector need not look at it again."""
+    """For a process that is ready. What is alive then stays alive: the garbage collector need not look at it again.
+    Code that only the start has touched goes."""
     gc.collect()
     gc.freeze()
+    let_go_of_library_code()
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
