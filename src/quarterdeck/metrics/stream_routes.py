@@ -1,8 +1,8 @@
 """`POST /api/v1/metrics/query`: the answer to a range query as server-sent events, sent as it is computed.
 
-What is wrong with the request, the query's text among it, is a proper error, in Prometheus' form. Everything else
+What is wrong with the request, including the query's text, is a proper error, in Prometheus' form. Everything else
 comes after the response has begun: results, signs of life while there are none, and in the end one frame `done` that
-says whether all went well. A stream without `done` was cut off. Who goes away cancels the query.
+says whether all went well. A stream without `done` was cut off. Disconnecting cancels the query.
 """
 
 from collections.abc import Generator, Mapping

@@ -32,7 +32,7 @@ from quarterdeck.stores.store_calls import SLOWEST_BYTES_PER_S, StoreCalls
 from quarterdeck.telemetry.metrics import StoreFigures
 
 if TYPE_CHECKING:
-    from obstore import GetOptions, ObjectMeta
+    from obstore import GetOptions, GetResult, ObjectMeta
 
 __all__ = ["ListedObject", "ObjectRef", "ObjectStores", "S3Options", "local_version"]
 
@@ -131,7 +131,7 @@ class ObjectStores:
             key = _key(location)
             result = await self._ask(location, lambda: obstore.get_async(bucket.store, key, options=options))
             if not ref.is_met_by(_ref(location, result.meta)):
-                del result  # or the error keeps it through this frame, and it keeps the connection
+                _hang_up(result)
                 raise changed(ref.url)
             next_chunk = partial(anext, aiter(result.stream(min_chunk_size=chunk_bytes)), None)
             try:
@@ -139,7 +139,7 @@ class ObjectStores:
                     read_bytes += len(chunk)
                     yield chunk
             finally:
-                del next_chunk, result  # as above
+                del next_chunk  # or an error keeps it through this frame, and it keeps the connection
         if read_bytes != ref.size_bytes:
             raise unreachable(ref.url, f"it ended after {read_bytes} of {ref.size_bytes} bytes")
 
@@ -160,7 +160,7 @@ class ObjectStores:
             key = _key(location)
             result = await self._ask(location, lambda: obstore.get_async(bucket.store, key, options=options))
             if not ref.is_met_by(_ref(location, result.meta)):
-                del result  # or the error keeps it through this frame, and it keeps the connection
+                _hang_up(result)
                 raise changed(ref.url)
             data = bytes(await self._ask(location, result.bytes_async, end - start))
         if len(data) != end - start:
@@ -371,6 +371,13 @@ class ObjectStores:
         if bucket is None:
             bucket = self._buckets[name] = _Bucket(self._s3.open_bucket(name), asyncio.Semaphore(_BUCKET_CALLS_MAX))
         return bucket
+
+
+def _hang_up(answer: "GetResult") -> None:
+    """Ends the connection of an answer that nobody will read. To let go of the answer is not enough: a thread of the
+    client has the future that brought it, and on a busy machine keeps that until the next request. So the connection is
+    moved into a stream, which nobody keeps."""
+    answer.stream()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from quarterdeck.metrics.api.times import parse_time_ms
 from quarterdeck.metrics.promql.syntax.quoting import quote
 
 MAX_PARAMETERS: Final = 1_000
-"""Of a request, `match[]` among them. Prometheus has no limit; Grafana sends some dozens."""
+"""Of a request, including `match[]`. Prometheus has no limit; Grafana sends some dozens."""
 MAX_FORM_BYTES: Final = 1024 * 1024
 """Of a body that is a form: more than the longest query has with every character escaped."""
 MAX_VALUE_CHARACTERS: Final = 8_192

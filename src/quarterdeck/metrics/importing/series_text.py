@@ -65,7 +65,7 @@ def read_labels(text: str, brace: int, pairs: list[tuple[str, str]], *, named: b
 
 
 def as_labels(pairs: list[tuple[str, str]]) -> Labels:
-    """Sorted, without empty values; each name once, the metric's among them."""
+    """Sorted, without empty values; each name once, including the metric's."""
     mapping = dict(pairs)
     if len(mapping) < len(pairs):
         raise Malformed(_twice(pairs), "leave one of the two")

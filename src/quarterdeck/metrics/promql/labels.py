@@ -70,7 +70,7 @@ def digest(labels: Labels) -> int:
 
 
 def show(labels: Labels) -> str:
-    """As Prometheus prints them: `{a="1", b="2"}`, the metric's name among them.
+    """As Prometheus prints them: `{a="1", b="2"}`, including the metric's name.
 
     >>> show((("__name__", "up"), ("job", "a b")))
     '{__name__="up", job="a b"}'

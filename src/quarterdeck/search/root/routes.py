@@ -2,7 +2,7 @@
 
 As NDJSON the status is sent with the first rows, so that whatever fails before them is a proper error, and what fails
 later cuts the connection. As server-sent events the answer begins as soon as the search is planned, and its last event
-says how it ended. Who goes away cancels the search, and its workers go back to the pool.
+says how it ended. Disconnecting cancels the search, and its workers go back to the pool.
 """
 
 from collections.abc import Mapping

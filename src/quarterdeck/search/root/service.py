@@ -93,7 +93,6 @@ class SearchService:
         self._now_us = now_us
         self._options = options
         self._metrics = metrics
-        self._is_closed = False
         self._ending: Final[set[asyncio.Task[None]]] = set()
         self.admission: Final = Admission(
             options.at_once, ports.clock, what="search", setting="search.searches_at_once"
@@ -106,8 +105,8 @@ class SearchService:
         return bool(self.open_answers.count or self._ending)
 
     def close(self) -> None:
-        """No new searches: the process is on its way out. What is being planned goes on."""
-        self._is_closed = True
+        """No new searches: the process is on its way out. What runs or waits in line goes on."""
+        self.admission.close()
 
     async def wait_quiet(self) -> None:
         """Until all that ended searches have left behind is gone: workers are given back, files deleted."""
@@ -163,9 +162,7 @@ class SearchService:
         def late() -> QuarterdeckError:
             return SearchTooLateError(limit_s)
 
-        self._insist_open()
         async with self.admission.admitted(limit_s) as waited_s, time_limit(limit_s - waited_s, late) as limit:
-            self._insist_open()  # while it waited, the process may have been told to stop
             asked.begin()
             planned = await plan(request, self._objects, self._sampling, self._now_us(), border)
             async with self._running(planned, lambda: late() if limit.expired() else None, asked) as running:
@@ -255,12 +252,3 @@ class SearchService:
             self._metrics.searched_bytes.inc(running.searched_bytes)
             self._metrics.workers_lost.inc(machine.lost)
             self._metrics.chunks_retried.inc(machine.retried)
-
-    def _insist_open(self) -> None:
-        if self._is_closed:
-            raise QuarterdeckError(
-                ErrorCode.UNAVAILABLE,
-                "the search was not begun",
-                "this process is shutting down",
-                "ask another one, or this one when it is back",
-            )

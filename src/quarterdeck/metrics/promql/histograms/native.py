@@ -45,7 +45,7 @@ class NativeHistogram:
         return self.schema == CUSTOM
 
     def __eq__(self, other: object) -> bool:
-        """Whether all data are the same, bit by bit, empty buckets among them."""
+        """Whether all data are the same, bit by bit, including empty buckets."""
         return isinstance(other, NativeHistogram) and self._data() == other._data()
 
     def __hash__(self) -> int:

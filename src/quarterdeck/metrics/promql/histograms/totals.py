@@ -34,7 +34,7 @@ class HistogramTotal:
     reconciled: bool = False
     """Custom bounds were different; those that all have were kept."""
     is_mixed: bool = False
-    """There were exponential and custom buckets among them: there is no sum."""
+    """Some have exponential buckets and others custom ones: there is no sum."""
 
     @staticmethod
     def of(histogram: NativeHistogram) -> "HistogramTotal":

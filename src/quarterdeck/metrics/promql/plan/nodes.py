@@ -11,6 +11,7 @@ import dataclasses
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TypeAlias, TypeVar, cast
 
 from quarterdeck.metrics.promql.blocks import Grid
@@ -163,7 +164,7 @@ class RangeCall:
     """Its scalar arguments, in their order."""
     span: Span = field(default=NOWHERE, compare=False)
     arg_spans: tuple[Span, ...] = field(default=(), compare=False)
-    """The places of all arguments as written, the range among them."""
+    """The places of all arguments as written, including the range."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,14 +334,20 @@ _NODES = (
 )  # fmt: skip
 
 
+@cache
+def _parts(kind: type[Plan]) -> tuple[str, ...]:
+    """The fields of a kind of plan: asked for at each node, by each rule."""
+    return tuple(part.name for part in dataclasses.fields(kind))
+
+
 def children(plan: Plan) -> Iterator[Plan]:
     """The plans right below."""
-    for part in dataclasses.fields(plan):
-        value = getattr(plan, part.name)
-        if isinstance(value, _NODES):
-            yield value
-        elif isinstance(value, tuple):
+    for name in _parts(type(plan)):
+        value = getattr(plan, name)
+        if isinstance(value, tuple):
             yield from (item for item in cast("tuple[object, ...]", value) if isinstance(item, _NODES))
+        elif isinstance(value, _NODES):
+            yield value
 
 
 def walk(plan: Plan) -> Iterator[Plan]:
@@ -353,14 +360,15 @@ def walk(plan: Plan) -> Iterator[Plan]:
 def map_children(plan: P, change: Callable[[Plan], Plan]) -> P:
     """The same node over changed plans; the node itself where nothing changed."""
     changes: dict[str, object] = {}
-    for part in dataclasses.fields(plan):
-        value = getattr(plan, part.name)
-        if isinstance(value, _NODES):
+    for name in _parts(type(plan)):
+        value = getattr(plan, name)
+        if isinstance(value, tuple):
+            if any(isinstance(item, _NODES) for item in cast("tuple[object, ...]", value)):
+                changes[name] = tuple(change(item) for item in cast("tuple[Plan, ...]", value))
+        elif isinstance(value, _NODES):
             changed = change(value)
             if changed is not value:
-                changes[part.name] = changed
-        elif isinstance(value, tuple) and any(isinstance(item, _NODES) for item in cast("tuple[object, ...]", value)):
-            changes[part.name] = tuple(change(item) for item in cast("tuple[Plan, ...]", value))
+                changes[name] = changed
     return dataclasses.replace(plan, **changes) if changes else plan
 
 
