@@ -8,6 +8,7 @@ import pytest
 from quarterdeck.core.errors import ErrorCode
 from quarterdeck.crew.admission import Admission, ClosedError, LineFullError, QueuedTooLongError
 from tests.crew.played import LoopClock, now_s, played, settle
+from tests.each_seed import each_seed
 
 
 class Line:
@@ -203,7 +204,7 @@ async def test_a_place_is_given_back_by_who_fails() -> None:
     assert admission.running == 0
 
 
-@pytest.mark.parametrize("seed", range(30))
+@each_seed(range(30))
 def test_whatever_happens_in_whichever_order_all_places_are_there_in_the_end(seed: int) -> None:
     @played
     async def test() -> None:
@@ -252,3 +253,42 @@ async def test_a_closed_line_lets_nobody_in_and_those_who_wait_keep_their_place(
     line.end("second")
     await asyncio.gather(first, second)
     assert line.begun == ["first", "second"]
+
+
+@pytest.mark.parametrize("waiting_for_each, most", [(3, 6), (None, 100)])
+def test_so_many_wait_for_each_place_and_the_next_one_is_told_how_many(waiting_for_each: int | None, most: int) -> None:
+    @played
+    async def test() -> None:
+        named = {} if waiting_for_each is None else {"waiting_for_each": waiting_for_each}
+        admission = Admission(2, LoopClock(), what="query", setting="queries_at_once", **named)
+        async with admission.admitted(1.0):
+            assert not admission.is_full
+            async with admission.admitted(1.0):
+                assert admission.is_full
+                waiting = [asyncio.create_task(admission.admitted(9.0).__aenter__()) for _ in range(most)]
+                await settle()
+                assert admission.depth == most
+                with pytest.raises(LineFullError, match=f"{most} others wait already, and 2 run"):
+                    await admission.admitted(1.0).__aenter__()
+                for each in waiting:
+                    each.cancel()
+                await asyncio.wait(waiting)
+        assert (admission.running, admission.depth) == (0, 0)
+
+    test()
+
+
+@played
+async def test_who_comes_late_in_the_life_of_a_process_has_waited_only_since_then() -> None:
+    line = Line(1)
+    await asyncio.sleep(50.0)
+    first = line.ask("a")
+    await settle()
+    late = line.ask("b", 2.0)
+    await asyncio.sleep(1.0)
+    assert line.admission.oldest_s == pytest.approx(1.0, abs=0.01)
+    with pytest.raises(QueuedTooLongError, match="it waited 2 s while 1 others ran"):
+        await late
+    line.end("a")
+    await first
+    await line.check_whole()

@@ -82,6 +82,8 @@ def test_a_query_is_told_from_its_asking_to_its_end() -> None:
         (QuarterdeckError(ErrorCode.CANCELED, "a", "b", "c"), "canceled", "canceled", "a: b"),
         (asyncio.CancelledError(), "canceled", "canceled", "whoever asked has gone, or its time was over"),
         (asyncio.CancelledError(FAILURE), "failed", "no_worker", "it was not done: nobody is there"),
+        (GeneratorExit(), "canceled", "canceled", "whoever asked has gone, or its time was over"),
+        (GeneratorExit(FAILURE), "failed", "no_worker", "it was not done: nobody is there"),
         (
             ValueError("password=hush"),
             "failed",
@@ -186,3 +188,62 @@ def test_nothing_of_a_query_that_ended_holds_what_it_was_made_of() -> None:
     asked.end(FAILURE)
     held = [getattr(asked, name) for name in AskedQuery.__slots__ if name != "_log"]
     assert not any(callable(one) or isinstance(one, BaseException) for one in held)
+
+
+def test_who_looks_as_a_tenant_sees_what_is_that_tenants_and_nothing_else() -> None:
+    scene, scan = Scene(), QueryKind("scan")
+    for tenant in ("acme", "globex"):
+        for state in ("ended", "running", "waiting"):
+            asked = scene.ask(f"{tenant} {state}", scan, tenant)
+            asked.describe(lambda text=asked.text: {"text": text})
+            if state != "waiting":
+                asked.begin()
+            if state == "ended":
+                asked.end(None)
+    told = [query["text"] for query in scene.log.documents(1000, "acme")]
+    assert told == ["acme running", "acme waiting", "acme ended"]
+    assert scene.log.details(scan, "acme") == [{"text": text} for text in told]
+    assert len(scene.log.details(scan)) == len(scene.log.documents(1000)) == 6
+    assert (scene.log.documents(1000, "other"), scene.log.details(scan, "other")) == ([], [])
+    for number in (1, 2, 3):  # whether it ended, runs or waits
+        query_id = QueryId(f"q{number}")
+        assert scene.log.find(query_id, "globex") is scene.log.find(query_id, "") is None
+        assert scene.log.find(query_id, "acme") is scene.log.find(query_id) is not None
+
+
+def test_no_more_are_told_than_were_asked_for() -> None:
+    scene = Scene()
+    for number in range(4):
+        scene.ask(tenant="acme" if number % 2 else "globex")
+    assert [query["query_id"] for query in scene.log.documents(3)] == ["q4", "q3", "q2"]
+    assert [query["query_id"] for query in scene.log.documents(1, "globex")] == ["q3"]
+    assert scene.log.documents(0) == []
+
+
+def test_what_was_described_is_told_of_its_kind_alone_and_as_it_was_at_the_end() -> None:
+    scene, search, chunks = Scene(), QueryKind("search"), [1]
+    scene.ask(kind=search)
+    scene.ask().describe(lambda: {"no": "search"})
+    described = scene.ask(kind=search)
+    described.describe(lambda: {"chunks": chunks[0]})
+    assert scene.log.details(search) == [{"chunks": 1}]
+    chunks[0] = 2
+    described.end(None)
+    chunks[0] = 3
+    assert scene.log.details(search) == [{"chunks": 2}]
+
+
+def test_many_of_one_kind_push_out_none_of_another() -> None:
+    scene = Scene()
+    scene.ask(kind=QueryKind("scan")).end(None)
+    for _ in range(KEPT + 1):
+        scene.ask().end(None)
+    assert scene.names()[-1] == "q1"
+
+
+def test_the_first_end_counts() -> None:
+    scene = Scene()
+    with scene.ask() as asked:
+        asked.end(FAILURE)
+    (told,) = scene.told()
+    assert told["state"] == "failed"

@@ -17,6 +17,7 @@ async def test_a_block_that_takes_too_long_is_canceled_with_the_error_that_was_g
         async with time_limit(2.0, lambda: LATE):
             await asyncio.sleep(10.0)
     assert caught.value is LATE
+    assert caught.value.__suppress_context__, "whoever reads it need not know what a timeout is made of"
     assert now_s() == 2.0
 
 
@@ -44,3 +45,29 @@ async def test_a_block_that_is_in_time_changes_nothing() -> None:
     async with time_limit(2.0, lambda: LATE):
         await asyncio.sleep(1.0)
     await asyncio.sleep(5.0)
+
+
+@pytest.mark.parametrize("limit_s", [0.0, -1.0])
+def test_who_has_no_time_left_is_late_at_once(limit_s: float) -> None:
+    @played
+    async def test() -> None:
+        with pytest.raises(QuarterdeckError) as caught:
+            async with time_limit(limit_s, lambda: LATE):
+                await asyncio.sleep(10.0)
+        assert caught.value is LATE
+        assert now_s() == 0.0
+
+    test()
+
+
+@played
+async def test_a_cancel_from_elsewhere_is_no_lateness() -> None:
+    async def wait() -> None:
+        async with time_limit(2.0, lambda: LATE):
+            await asyncio.sleep(10.0)
+
+    waiting = asyncio.create_task(wait())
+    await asyncio.sleep(1.0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting

@@ -53,6 +53,13 @@ def candidates(samples: tuple[Series, ...]) -> Iterator[dict[int, Candidate]]:
         one.close()
 
 
+@pytest.fixture(scope="module")
+def portions() -> list[list[Case]]:
+    """All cases of the seed, made once."""
+    made = list(cases(SEED, PORTIONS * PORTION))
+    return [made[start : start + PORTION] for start in range(0, len(made), PORTION)]
+
+
 @pytest.fixture
 def peer(port: int) -> Iterator[Peer]:
     with closing(PrometheusClient(port)) as client:
@@ -71,12 +78,12 @@ def test_most_random_queries_have_an_answer_and_some_fail(peer: Peer) -> None:
 
 @pytest.mark.parametrize("portion", range(PORTIONS))
 def test_random_queries_are_answered_as_prometheus_answers_them(
-    candidates: dict[int, Candidate], peer: Peer, portion: int
+    candidates: dict[int, Candidate], portions: list[list[Case]], peer: Peer, portion: int
 ) -> None:
     shards = (1, 1, 2, 7)[portion % 4]
     both = Duel(candidates[shards], peer)
     findings = list[str]()
-    for case in list(cases(SEED, (portion + 1) * PORTION))[portion * PORTION :]:
+    for case in portions[portion]:
         finding = both.check(case)
         if finding is not None:
             findings.append(f"{report(finding)}\nsmallest {report(both.smallest(finding))}")

@@ -1,15 +1,16 @@
 """One coordinator and four workers for all tests of a process that leave them as they were.
 
 Tests share a coordinator without meeting: each may have workers of a tenant of its own. What a test breaks, `hands`
-mends before the next one.
+mends before the next one. All that stands for many tests ends with the last test of this folder: idle processes would
+take a twentieth of the machine from the tests of other folders.
 """
 
 import itertools
 import signal
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -42,24 +43,35 @@ WAVE = Samples("wave", series=2600, times=3000)
 workers."""
 
 
+_standing: Final = ExitStack()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> Generator[None]:
+    yield
+    if nextitem is None or not nextitem.path.is_relative_to(Path(__file__).parent):
+        _standing.close()
+
+
 @pytest.fixture(scope="session")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     return fill(tmp_path_factory.mktemp("lake") / "files", FILES, ROWS)
 
 
 @pytest.fixture(scope="session")
-def coordinator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Coordinator]:
-    with Crew(tmp_path_factory.mktemp("shared")) as crew:
-        yield crew.coordinator().wait_up()
+def coordinator(tmp_path_factory: pytest.TempPathFactory) -> Coordinator:
+    """A work stays with its home also on a machine that is busy: tests look at where works are."""
+    crew = _standing.enter_context(Crew(tmp_path_factory.mktemp("shared")))
+    return crew.coordinator(spill_after_s=30).wait_up()
 
 
 @pytest.fixture(scope="session")
-def four(coordinator: Coordinator, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Worker]]:
-    with Crew(tmp_path_factory.mktemp("four")) as crew:
-        yield [
-            crew.worker(f"w{number}", join=[coordinator.control], tenant=FOUR, queue_places=SPARE_PLACES, kinds=BOTH)
-            for number in range(1, 5)
-        ]
+def four(coordinator: Coordinator, tmp_path_factory: pytest.TempPathFactory) -> list[Worker]:
+    crew = _standing.enter_context(Crew(tmp_path_factory.mktemp("four")))
+    return [
+        crew.worker(f"w{number}", join=[coordinator.control], tenant=FOUR, queue_places=SPARE_PLACES, kinds=BOTH)
+        for number in range(1, 5)
+    ]
 
 
 @pytest.fixture(scope="session")
@@ -77,10 +89,9 @@ def hands(coordinator: Coordinator, four: list[Worker]) -> list[Worker]:
 
 
 @pytest.fixture(scope="session")
-def promql_crew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MetricsCrew]:
+def promql_crew(tmp_path_factory: pytest.TempPathFactory) -> MetricsCrew:
     """A crew that answers PromQL; tests share it, each with tenants of its own."""
-    with MetricsCrew(tmp_path_factory.mktemp("promql")) as crew:
-        yield crew
+    return _standing.enter_context(MetricsCrew(tmp_path_factory.mktemp("promql")))
 
 
 @pytest.fixture(scope="session")
@@ -92,16 +103,16 @@ def promql_samples(promql_crew: MetricsCrew) -> tuple[Series, ...]:
 
 
 @pytest.fixture(scope="session")
-def prometheus(promql_samples: tuple[Series, ...]) -> Iterator[str]:
+def prometheus(promql_samples: tuple[Series, ...]) -> str:
     """The URL of a Prometheus that has the same samples."""
     try:
         program = fetch(PROMETHEUS)
     except PeerMissingError as error:
         pytest.skip(str(error))
-    with running_prometheus(program) as port:
-        with closing(PrometheusClient(port)) as client:
-            client.write(promql_samples)
-        yield f"http://127.0.0.1:{port}"
+    port = _standing.enter_context(running_prometheus(program))
+    with closing(PrometheusClient(port)) as client:
+        client.write(promql_samples)
+    return f"http://127.0.0.1:{port}"
 
 
 @pytest.fixture
@@ -132,13 +143,12 @@ def in_rotation(coordinator: Coordinator, workers: list[Worker]) -> list[Worker]
 
 
 @pytest.fixture(scope="session")
-def mooring(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+def mooring(tmp_path_factory: pytest.TempPathFactory) -> Fleet:
     """A fleet whose coordinators and workers are all started once."""
     folder = tmp_path_factory.mktemp("fleet")
-    with Crew(folder) as crew:
-        fleet = Fleet.start(crew)
-        fleet.store.put(fleet.tide, "default", SHARDS, folder)
-        yield fleet
+    fleet = Fleet.start(_standing.enter_context(Crew(folder)))
+    fleet.store.put(fleet.tide, "default", SHARDS, folder)
+    return fleet
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -25,6 +26,7 @@ _arrow: Final[Any] = pyarrow
 _compute: Final[Any] = compute
 
 MB: Final = 1024 * 1024
+BEFORE_A_QUERY_MB: Final = 140
 RISE_MB: Final = 300
 IDLE_SHARE: Final = 0.01
 IDLE_S: Final = 5.0
@@ -95,6 +97,14 @@ def wait_quiet(ship: Ship) -> None:
     until(lambda: ship.worker.busy == ship.worker.queued == 0, "the worker has nothing to do")
     until(lambda: not list((ship.coordinator.folder / "spool").iterdir()), "no fetched result is left")
     until(lambda: not ship.worker.artifact_files, "no artifact is left")
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="code that was used to start is kept in memory")
+def test_a_process_takes_at_most_140_mb_before_its_first_query(ship: Ship) -> None:
+    """Also a coordinator that has only just made its database."""
+    taken = {name: size_bytes / MB for name, size_bytes in ship.idle_bytes.items()}
+    print(f"before a query: { ({name: f'{mb:.0f} MB' for name, mb in taken.items()}) }")
+    assert max(taken.values()) <= BEFORE_A_QUERY_MB, taken
 
 
 def test_an_idle_crew_takes_less_than_a_hundredth_of_a_core(ship: Ship) -> None:

@@ -105,9 +105,11 @@ def test_a_result_that_was_damaged_on_its_way_is_counted_and_had_from_another_wo
     query = coordinator.query(answer.query_id)
     assert query["attempts"] > query["works"] == FILES
     assert remote.worker.name not in query["by_worker"]
-    failed = coordinator.log.find("fetch failed", query_id=answer.query_id)
+    # The hasty one may be there, too, and on a busy machine a result of its expires before it is fetched.
+    told = coordinator.log.find("fetch failed", query_id=answer.query_id)
+    failed = [record for record in told if f"from worker {remote.worker.name} at" in record["reason"]]
     assert failed
-    assert all("checksum" in record["reason"] and "remote" in record["reason"] for record in failed)
+    assert all("checksum" in record["reason"] for record in failed)
     mismatches = delta(before, coordinator.door.metrics(), "quarterdeck_coordinator_checksum_mismatches_total")
     assert mismatches == len(failed)
 

@@ -34,7 +34,7 @@ LIGHT = [
     SMALL.ask("histogram_quantile(0.9, $m)").of(FOUR),
 ]
 TRIES = 20
-CANCELED_WITHIN_S = 0.1
+CANCELED_WITHIN_S = 0.9
 LEAVERS = 5
 STORM = 300
 AT_ONCE = 8

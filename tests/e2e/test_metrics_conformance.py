@@ -1,9 +1,11 @@
 """Prometheus' own test scripts, and ours, against a coordinator and three workers over HTTP.
 
-Every eval is asked as it stands, and some of the instant ones, chosen by their lines, pinned with `@` and as range
-queries too: against the engine alone all of them are. Whatever a script has loaded is a tenant of its own.
+`make test` asks a sample of every script as it stands, and some of its instant evals pinned with `@` and as range
+queries too. `make soak` asks all evals in all of these ways. Against the engine alone `make test` asks them all.
+Whatever a script has loaded is a tenant of its own.
 """
 
+import math
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
@@ -23,15 +25,22 @@ from tests.e2e.metrics_crew import CrewOracle, MetricsCrew
 pytestmark = pytest.mark.xdist_group("e2e-promql")
 
 CONNECTIONS = 6
-ONE_IN = 5
-"""One in so many evals is asked in other ways as well."""
+SAMPLE = 6
+"""The first of so many evals of a script is in the sample; each of them is asked as it stands."""
+ONE_IN = 3
+"""One in so many of the sample is asked in other ways as well."""
 OWN = sorted(files.OWN_FOLDER.glob("*.test"))
+each_of_prometheus = pytest.mark.parametrize("name", [*files.STABLE, *files.EXPERIMENTAL])
+each_of_our_own = pytest.mark.parametrize("path", OWN, ids=[path.stem for path in OWN])
 
 
-def run(script: Script, crew: MetricsCrew, owner: str, one_in: int = ONE_IN) -> list[Outcome]:
-    """All evals of a script, several at a time."""
+def run(script: Script, crew: MetricsCrew, owner: str, sample: int = 1, one_in: int = 1) -> list[Outcome]:
+    """The first of each `sample` evals of a script, several at a time. One in `one_in` of them is asked in all ways."""
+    wanted = script.evals[::sample]
+    pinned = {command.line for command in wanted[::one_in]}
+    lines = {command.line for command in wanted}
     asked: list[tuple[str, Eval]] = []
-    for number, stage in enumerate(stages(script)):
+    for number, stage in enumerate(stages(script, lambda command: command.line in lines)):
         tenant = f"{owner} {script.file} {number}"
         crew.load(tenant, stage.series)
         asked += [(tenant, command) for command in stage.evals]
@@ -44,7 +53,7 @@ def run(script: Script, crew: MetricsCrew, owner: str, one_in: int = ONE_IN) -> 
             tenant, command = one
             client = clients.get()
             try:
-                ways = Ways.PLAIN if command.line % one_in else Ways.SOME
+                ways = Ways.SOME if command.line in pinned else Ways.PLAIN
                 return judged(script.file, command, CrewOracle(client, tenant), ways)
             finally:
                 clients.put(client)
@@ -60,30 +69,45 @@ def complaints(outcomes: list[Outcome]) -> Iterator[str]:
         yield from failed[:10]
 
 
-@pytest.mark.parametrize("name", [*files.STABLE, *files.EXPERIMENTAL])
-def test_a_crew_answers_every_eval_of_prometheus_over_http(promql_crew: MetricsCrew, name: str) -> None:
+def of_prometheus(name: str) -> Script:
     path = files.folder() / name
     if not path.is_file():
         pytest.skip(f"{path} is not there: set {files.VARIABLE} to the folder of Prometheus' test scripts")
-    outcomes = run(files.read(path), promql_crew, "prometheus")
-    assert not list(complaints(outcomes)), "\n\n".join(complaints(outcomes))
-    assert len(outcomes) == len(files.read(path).evals)
+    return files.read(path)
 
 
-@pytest.mark.parametrize("path", OWN, ids=[path.stem for path in OWN])
-def test_a_crew_answers_every_eval_of_our_own_over_http(promql_crew: MetricsCrew, path: Path) -> None:
-    outcomes = run(files.read(path), promql_crew, "own")
+@each_of_prometheus
+def test_a_crew_answers_a_sample_of_every_script_of_prometheus_over_http(promql_crew: MetricsCrew, name: str) -> None:
+    script = of_prometheus(name)
+    outcomes = run(script, promql_crew, "prometheus", SAMPLE, ONE_IN)
     assert not list(complaints(outcomes)), "\n\n".join(complaints(outcomes))
+    assert len(outcomes) == math.ceil(len(script.evals) / SAMPLE) > 0
+
+
+@each_of_our_own
+def test_a_crew_answers_a_sample_of_every_script_of_our_own_over_http(promql_crew: MetricsCrew, path: Path) -> None:
+    script = files.read(path)
+    outcomes = run(script, promql_crew, "own", SAMPLE, ONE_IN)
+    assert not list(complaints(outcomes)), "\n\n".join(complaints(outcomes))
+    assert len(outcomes) == math.ceil(len(script.evals) / SAMPLE) > 0
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("name", [*files.STABLE, *files.EXPERIMENTAL])
+@each_of_prometheus
 def test_a_crew_answers_every_eval_of_prometheus_in_every_way(promql_crew: MetricsCrew, name: str) -> None:
-    path = files.folder() / name
-    if not path.is_file():
-        pytest.skip(f"{path} is not there: set {files.VARIABLE} to the folder of Prometheus' test scripts")
-    outcomes = run(files.read(path), promql_crew, "in every way", one_in=1)
+    script = of_prometheus(name)
+    outcomes = run(script, promql_crew, "prometheus in every way")
     assert not list(complaints(outcomes)), "\n\n".join(complaints(outcomes))
+    assert len(outcomes) == len(script.evals)
+
+
+@pytest.mark.soak
+@each_of_our_own
+def test_a_crew_answers_every_eval_of_our_own_in_every_way(promql_crew: MetricsCrew, path: Path) -> None:
+    script = files.read(path)
+    outcomes = run(script, promql_crew, "own in every way")
+    assert not list(complaints(outcomes)), "\n\n".join(complaints(outcomes))
+    assert len(outcomes) == len(script.evals)
 
 
 def test_these_queries_are_divided_among_all_workers(promql_crew: MetricsCrew) -> None:

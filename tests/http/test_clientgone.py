@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import gc
 
 import pytest
 from fastapi import FastAPI, Request
@@ -147,3 +148,51 @@ def test_a_plain_handler_stops_when_its_client_hangs_up() -> None:
         assert unexpected == []
 
     asyncio.run(asyncio.wait_for(test(), 10))
+
+
+def test_the_rest_of_a_body_is_no_client_that_goes() -> None:
+    async def test() -> str:
+        line, done = Line(), asyncio.Event()
+
+        async def receive() -> Message:
+            message = await line.receive()
+            if not line.body:
+                asyncio.get_running_loop().call_later(0, done.set)
+            return message
+
+        async def work() -> str:
+            await done.wait()
+            for _ in range(5):  # whoever takes a part of the body for the end has time to say so
+                await asyncio.sleep(0)
+            return "aye"
+
+        return await run_while_connected(receive, work())
+
+    assert asyncio.run(asyncio.wait_for(test(), 10)) == "aye"
+
+
+def test_what_fails_while_it_is_cleaned_up_is_not_left_for_asyncio_to_complain_about() -> None:
+    complaints: list[object] = []
+
+    async def test() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+        line, begun = Line(), asyncio.Event()
+
+        async def work() -> None:
+            begun.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                raise KeyError("cannot be cleaned up")
+
+        running = asyncio.create_task(run_while_connected(line.receive, work()))
+        await begun.wait()
+        line.gone.set()
+        with pytest.raises(ClientGoneError):
+            await running
+        del running
+        gc.collect()
+        await asyncio.sleep(0)
+
+    asyncio.run(asyncio.wait_for(test(), 10))
+    assert complaints == []

@@ -6,7 +6,6 @@ to it. A route that is new is driven too; one that takes a body needs an entry i
 """
 
 import asyncio
-import gc
 import time
 from asyncio import events
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator
@@ -68,12 +67,9 @@ class Turns:
                 self.slow.append((took_s, self.asked, repr(handle)[:300]))
 
         events.Handle._run = timed  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
-        gc.collect()
-        gc.freeze()  # the collector's pauses grow with what all tests of this process have left alive
         try:
             yield
         finally:
-            gc.unfreeze()
             events.Handle._run = plain  # pyright: ignore[reportPrivateUsage]
 
 

@@ -25,6 +25,7 @@ from quarterdeck.metrics.segments.label_index import LabelIndex
 from quarterdeck.metrics.universe import Universe
 from quarterdeck.stores.objects import ObjectRef
 from tests.differential.queries import QueryMaker
+from tests.each_seed import each_seed
 from tests.metrics.promql.samples import source as samples_of
 
 MINUTE_MS = 60_000
@@ -51,7 +52,7 @@ def divided(segments: Sequence[Segment], work_rows: int = WORK_ROWS, *matchers: 
 # Division
 
 
-@pytest.mark.parametrize("seed", range(30))
+@each_seed(range(30))
 def test_each_series_of_each_segment_is_in_exactly_one_work(seed: int) -> None:
     random = Random(seed)
     segments: list[Segment] = []

@@ -177,6 +177,18 @@ def test_a_coordinator_that_is_closing_takes_no_query(scene: Scene) -> None:
     assert caught.value.code is ErrorCode.UNAVAILABLE
 
 
+def test_a_coordinator_that_is_closing_takes_no_light_query_either(scene: Scene) -> None:
+    async def asked() -> None:
+        async with scene.queries.opened(QueryRequest(HEAVY, 1_000, 1_000, 0)):
+            scene.queries.close()
+            assert scene.queries.admission.is_full, "or it would not go beside it"
+            with pytest.raises(QuarterdeckError, match="shutting down"):
+                async with scene.queries.opened(QueryRequest("1", 1_000, 1_000, 0)):
+                    pass
+
+    asyncio.run(asked())
+
+
 def test_what_a_query_did_can_be_told_though_no_work_was_needed(scene: Scene) -> None:
     scene.known.add(((METRIC_NAME, "other"),))
 

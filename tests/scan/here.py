@@ -5,8 +5,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import duckdb
-
 from quarterdeck.engines.duckdb_errors import ENGINE_ERRORS, translated
 from quarterdeck.engines.duckdb_merge import merged
 from quarterdeck.engines.duckdb_plan import plan_of
@@ -16,6 +14,7 @@ from quarterdeck.engines.merge_question import PruneQuestion
 from quarterdeck.engines.scan_file import PathColumn
 from quarterdeck.engines.sql_plan import MergeOrder, Plan
 from quarterdeck.engines.stop_signal import StopSignal
+from tests.engines.kept_database import connected
 
 _LIMITS = EngineLimits(threads=1, memory_limit_bytes=256 * 1024 * 1024, idle_databases=0)
 
@@ -28,7 +27,7 @@ class MergerHere:
     def plan(self, sql: str, stop: StopSignal) -> Plan:
         stop.check()
         self.planned.append(sql)
-        with duckdb.connect(":memory:") as database:
+        with connected() as database:
             try:
                 return plan_of(database, sql)
             except ENGINE_ERRORS as error:
@@ -39,7 +38,7 @@ class MergerHere:
     ) -> list[int] | None:
         stop.check()
         named = tuple((column.name, column.kind) for column in columns)
-        with duckdb.connect(":memory:") as database:
+        with connected() as database:
             return kept_files(database, PruneQuestion(sql, named, tuple(values)))
 
     @contextmanager

@@ -36,7 +36,6 @@ from quarterdeck.crew.clocks import MonotonicClock, RandomIds
 from quarterdeck.crew.coordinator import CoordinatorDriver
 from quarterdeck.crew.harvest import Window
 from quarterdeck.engines.duckdb_scan import DuckDbScanner
-from quarterdeck.engines.limits import EngineLimits
 from quarterdeck.engines.part_words import PartWords
 from quarterdeck.engines.scan_file import ScanFile
 from quarterdeck.http.errors import add_error_handlers
@@ -214,9 +213,9 @@ class Port:
         except QuarterdeckError as error:
             return WorkError(error.code, error.message, retryable=False)
 
-    def scan_really(self) -> None:
+    def scan_really(self, scanner: DuckDbScanner) -> None:
         """From now on its worker reads the files."""
-        self.scanner = DuckDbScanner(EngineLimits(threads=1, memory_limit_bytes=256 * 1024 * 1024, idle_databases=4))
+        self.scanner = scanner
 
 
 class Client:
@@ -292,8 +291,6 @@ async def port(
         assert list(made.spool.iterdir()) == []
         assert list(made.merges.iterdir()) == []
     finally:
-        if made.scanner is not None:
-            made.scanner.close()
         for task in running:
             task.cancel()
         await asyncio.wait(running)

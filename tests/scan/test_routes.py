@@ -5,7 +5,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow  # pyright: ignore[reportMissingTypeStubs] - it has none
 import pytest
 
-from quarterdeck.core.errors import ErrorCode
+from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.core.workcoord.messages import Register
 from quarterdeck.core.workcoord.model import WorkError, WorkerStatus
 from quarterdeck.http.errors import AnswerCutOffError
@@ -197,6 +197,32 @@ def test_a_scan_whose_turn_does_not_come_in_time_is_told_which_setting_lets_more
         assert "scan.scans_at_once" in answer.json["error"]["next_step"]
         first.cancel()
         await asyncio.wait([first])
+
+    play(tmp_path, scenario, at_once=1)
+
+
+def test_the_time_that_a_scan_waits_in_line_is_taken_from_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given_s: list[float] = []
+    limit = routes.time_limit
+
+    def seen(limit_s: float, late: Callable[[], QuarterdeckError]) -> AbstractAsyncContextManager[asyncio.Timeout]:
+        given_s.append(limit_s)
+        return limit(limit_s, late)
+
+    monkeypatch.setattr(routes, "time_limit", seen)
+
+    async def scenario(port: Port) -> None:
+        port.put(a=NEVER)
+        first, second = (asyncio.create_task(port.ask(timeout_s=HOURS_S)) for _ in range(2))
+        await until(lambda: len(port.tasks) == 1 and port.service.admission.oldest_s > 0.05)
+        port.made_of["a"] = numbers(1)
+        first.cancel()
+        await asyncio.wait([first])
+        assert (await second).status == 200
+        at_once, later = given_s
+        assert HOURS_S - 60.0 < later < at_once - 0.04 < at_once <= HOURS_S
 
     play(tmp_path, scenario, at_once=1)
 

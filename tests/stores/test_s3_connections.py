@@ -1,10 +1,12 @@
 """What an S3 does on the wire: connections that break, stand still, or are no longer needed."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
+import obstore
 import pytest
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
@@ -51,12 +53,11 @@ class PlayedS3:
             writer.close()
 
     async def _answer(self, request: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        start = 0
+        start, status = 0, "200 OK"
         for line in request.lower().splitlines():
             if line.startswith("range: bytes="):
-                start = int(line.removeprefix("range: bytes=").partition("-")[0])
+                start, status = int(line.removeprefix("range: bytes=").partition("-")[0]), "206 Partial Content"
         data = self._data[start:]
-        status = "206 Partial Content" if start else "200 OK"
         writer.write(
             f"HTTP/1.1 {status}\r\nETag: {self._version}\r\nContent-Length: {len(data)}\r\n"
             f"Content-Range: bytes {start}-{SIZE_BYTES - 1}/{SIZE_BYTES}\r\n"
@@ -80,9 +81,9 @@ class PlayedS3:
 
 
 @asynccontextmanager
-async def cache_over(
-    s3: PlayedS3, tmp_path: Path, *, max_retries: int = 0, read_timeout_s: float = 20.0
-) -> AsyncGenerator[ParquetCache]:
+async def stores_over(
+    s3: PlayedS3, *, max_retries: int = 0, read_timeout_s: float = 20.0
+) -> AsyncGenerator[ObjectStores]:
     server = await asyncio.start_server(s3.serve, "127.0.0.1", 0)
     async with server, asyncio.timeout(PATIENCE_S):
         options = S3Options(
@@ -94,12 +95,20 @@ async def cache_over(
             max_retries=max_retries,
             read_timeout_s=read_timeout_s,
         )
-        cache = ParquetCache(tmp_path / "cache", small_budget(tmp_path, 4 * SIZE_BYTES), ObjectStores(options))
-        cache.recover()
         try:
-            yield cache
+            yield ObjectStores(options)
         finally:
             await s3.end()
+
+
+@asynccontextmanager
+async def cache_over(
+    s3: PlayedS3, tmp_path: Path, *, max_retries: int = 0, read_timeout_s: float = 20.0
+) -> AsyncGenerator[ParquetCache]:
+    async with stores_over(s3, max_retries=max_retries, read_timeout_s=read_timeout_s) as stores:
+        cache = ParquetCache(tmp_path / "cache", small_budget(tmp_path, 4 * SIZE_BYTES), stores)
+        cache.recover()
+        yield cache
 
 
 def test_the_version_that_was_listed_is_asked_for(tmp_path: Path) -> None:
@@ -124,6 +133,38 @@ def test_a_server_that_sends_another_version_all_the_same_is_not_believed(tmp_pa
             await s3.hung_up.wait()
         assert list((tmp_path / "cache").iterdir()) == []
 
+    asyncio.run(test())
+
+
+async def _begin_to_stream(stores: ObjectStores) -> None:
+    await anext(stores.stream(REF))
+
+
+async def _read_a_range(stores: ObjectStores) -> None:
+    await stores.read_range(REF, 0, SIZE_BYTES)
+
+
+@pytest.mark.parametrize("read", [_begin_to_stream, _read_a_range])
+def test_an_answer_that_is_not_believed_hangs_up_although_the_client_still_holds_it(
+    read: Callable[[ObjectStores], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread of the client lets go of it later, when the machine is busy."""
+    held: list[object] = []
+    get_async = obstore.get_async
+
+    async def get_and_hold(*given: Any, **named: Any) -> object:
+        held.append(await get_async(*given, **named))
+        return held[-1]
+
+    async def test() -> None:
+        s3 = PlayedS3(version='"v2"')
+        async with stores_over(s3) as stores:
+            with pytest.raises(QuarterdeckError, match="changed since it was listed"):
+                await read(stores)
+            await s3.hung_up.wait()
+        assert held
+
+    monkeypatch.setattr(obstore, "get_async", get_and_hold)
     asyncio.run(test())
 
 

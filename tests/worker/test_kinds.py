@@ -60,6 +60,11 @@ def test_a_worker_takes_all_kinds_unless_it_is_told_otherwise() -> None:
     assert list(kinds_taken(WorkerSettings(), CAPABILITIES)) == [LEAF, SCAN]
 
 
+@pytest.mark.parametrize("kinds", [(LEAF,), (SCAN,), (SCAN, LEAF)])
+def test_a_worker_takes_the_kinds_that_it_was_told_to_and_no_other(kinds: tuple[WorkKind, ...]) -> None:
+    assert tuple(kinds_taken(WorkerSettings(kinds=kinds), CAPABILITIES)) == kinds
+
+
 @pytest.mark.parametrize("capability", CAPABILITIES, ids=[one.name for one in CAPABILITIES])
 def test_a_capability_executes_the_kinds_that_it_names(capability: Capability) -> None:
     part = None if capability.on_worker is None else capability.on_worker.load()(any_host())

@@ -13,6 +13,7 @@ from quarterdeck.metrics.importing.assembly import Assembly, Piece
 from quarterdeck.metrics.importing.batches import SampleBatch
 from quarterdeck.metrics.model import MOST_SHARDS
 from quarterdeck.metrics.promql.labels import METRIC_NAME, Labels, digest, get
+from tests.each_seed import each_seed
 from tests.metrics.importing.lakes import Row, batch
 from tests.metrics.segments.stored import told
 from tests.metrics.transfer.blocks import Blocks
@@ -45,7 +46,7 @@ def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("small_segments")
-@pytest.mark.parametrize("seed", range(25))
+@each_seed(range(25))
 def test_the_last_sample_of_each_series_and_time_is_in_one_piece_of_its_shard(seed: int) -> None:
     random = Random(seed)
     days = random.choice((1, 3, 2_000))

@@ -6,10 +6,11 @@ from quarterdeck.metrics.promql.labels import get
 from quarterdeck.metrics.promql.series_index import SeriesIndex
 from quarterdeck.metrics.promql.syntax.ast import Matcher, MatchOp
 from quarterdeck.metrics.promql.syntax.matchers import accepts
+from tests.each_seed import each_seed
 from tests.metrics.segments.stored import Chance
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each_seed(range(20))
 def test_those_are_taken_whose_labels_all_matchers_accept(seed: int) -> None:
     chance = Chance(seed)
     series = [chance.labels() for _ in range(chance.number(0, 15))]

@@ -100,6 +100,17 @@ def test_the_servers_time_ends_a_stream_with_an_error(tmp_path: Path) -> None:
     play(tmp_path, scenario, NEVER_S, timeout_s=0.05)
 
 
+def test_a_client_may_ask_for_less_time_than_the_server_allows_and_for_no_more(tmp_path: Path) -> None:
+    async def scenario(made: Port) -> None:
+        for theirs_ms, allowed in ((20, "it had 0.02 s"), (3_600_000, "it had 0.05 s")):
+            asking = client()
+            asking.scope["query_string"] = f"timeout={theirs_ms}ms".encode()
+            (end,) = await whole(made, asking)
+            assert allowed in json.dumps(end)
+
+    play(tmp_path, scenario, NEVER_S, timeout_s=0.05)
+
+
 class Reluctant(Client):
     """Takes the head of the answer, and of its body what the test lets it take."""
 

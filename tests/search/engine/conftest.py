@@ -5,11 +5,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
+from quarterdeck.engines import duckdb_database
 from quarterdeck.search.engine.chunk_search import ChunkSearcher
 from quarterdeck.search.engine.contained_search import ContainedSearcher
-from tests.search.engine.searched import ALL_WAYS, CONTAINED, MIB, Bench
+from tests.search.engine.searched import ALL_WAYS, CONTAINED, GATHERING_BYTES, IN_THIS_PROCESS, MIB, Bench
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -34,12 +36,37 @@ def contained(request: pytest.FixtureRequest) -> Iterator[ContainedSearcher | No
     searcher.close()
 
 
-@pytest.fixture
-def bench(tmp_path: Path, request: pytest.FixtureRequest, contained: ContainedSearcher | None) -> Iterator[Bench]:
-    if request.param == CONTAINED:
-        assert contained is not None
-        yield Bench(tmp_path, contained)
+@pytest.fixture(scope="module")
+def inside(request: pytest.FixtureRequest) -> Iterator[ChunkSearcher | None]:
+    """One for a module: a new database costs as much as a test. What a search has spoilt, the searcher replaces."""
+    if not set(IN_THIS_PROCESS) & set(_ways(request)):
+        yield None
         return
     searcher = ChunkSearcher(at_once=1, memory_limit_bytes=512 * MIB)
-    yield Bench(tmp_path, searcher)
+    yield searcher
     searcher.close()
+
+
+@pytest.fixture
+def bench(
+    tmp_path: Path, request: pytest.FixtureRequest, contained: ContainedSearcher | None, inside: ChunkSearcher | None
+) -> Bench:
+    searcher = contained if request.param == CONTAINED else inside
+    assert searcher is not None
+    return Bench(tmp_path, searcher)
+
+
+@pytest.fixture(scope="module")
+def gathered_in_one_database() -> Iterator[None]:
+    """For modules that put many small answers together and look at what they say: a new database costs more than an
+    answer. Each answer has a connection of its own, and no disk. `test_gathering` is about the databases."""
+    kept = duckdb_database.open_database(threads=1, memory_limit_bytes=GATHERING_BYTES)
+
+    def lent(*, threads: int, memory_limit_bytes: int, **disk: object) -> duckdb.DuckDBPyConnection:
+        assert (threads, memory_limit_bytes) == (1, GATHERING_BYTES)
+        return kept.cursor()
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(duckdb_database, "open_database", lent)
+        yield
+    kept.close()

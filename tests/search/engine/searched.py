@@ -21,6 +21,8 @@ from quarterdeck.stores.disk import DiskBudget, DiskLimits
 
 arrow: Any = _pyarrow
 MIB = 1024**2
+GATHERING_BYTES = 256 * MIB
+"""To gather with, unless a test says otherwise."""
 CONTAINED = "contained"
 IN_THIS_PROCESS = ("in this process",)
 ALL_WAYS = (*IN_THIS_PROCESS, CONTAINED)
@@ -76,7 +78,7 @@ class Bench:
         start_us: int | None = None,
         end_us: int | None = None,
         now_us: int = 0,
-        memory_bytes: int = 256 * MIB,
+        memory_bytes: int = GATHERING_BYTES,
         disk_bytes: int = 1024 * MIB,
         arrival: Sequence[int] | None = None,
     ) -> Answer:

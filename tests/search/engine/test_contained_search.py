@@ -13,24 +13,60 @@ import pytest
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
 from quarterdeck.crew.cancel import CancelToken, WorkCanceledError
 from quarterdeck.engines.engine_died import EngineDiedError
+from quarterdeck.search.engine.chunk_search import ChunkSearcher
 from quarterdeck.search.engine.contained_search import ContainedSearcher
 from quarterdeck.search.engine.open_piece import OpenPiece
 from quarterdeck.search.language.errors import SearchSyntaxError
 from quarterdeck.search.model import ChunkReport, FileKind, Order, Piece, SearchSpec
 from quarterdeck.search.root.sampling import FieldSampling
 from quarterdeck.stores.objects import ObjectStores
+from tests.engines.idle_processes import end_idle
 from tests.search.engine import odd_engine
 from tests.search.engine.searched import MIB, Bench, insist_adds_up, part, whole
+from tests.search.engine.test_hostile_names import HOSTILE, HOSTILE_FILES, backquoted, quoted
+from tests.search.engine.test_stages import LOG
 
 SLOW = " or ".join(f'=~"(x+[^{number}]*x+)+y{number}"' for number in range(20))
 _SOON_S = 60.0
 
 
-@pytest.fixture
-def odd() -> Iterator[ContainedSearcher]:
+EACH_STAGE = (
+    "",
+    "n>=3 host=b",
+    "| head 3",
+    "| tail 3",
+    "| sort host, n desc",
+    "| sort n | head 4",
+    "| sort m | tail 2 | cut id",
+    "| cut m, host",
+    "| uniq",
+    "| cut host | uniq -c",
+    "| count(), count(m), sum(n), avg(n), min(m), max(m)",
+    "| count() as c, max(m) by host, n | sort c desc",
+    "| fields",
+    "| head 4 | fields | sort -r count",
+)
+
+
+@pytest.fixture(scope="module")
+def one_host() -> Iterator[ContainedSearcher]:
+    """For all tests of the module, because it takes half a second to start: made before the first of them, so that what
+    a test leaves behind of it shows."""
     searcher = ContainedSearcher(at_once=2, memory_limit_bytes=64 * MIB, engine=odd_engine.ENGINE, patience_s=0.2)
+    searcher.warm_up()
+    end_idle(searcher)
     yield searcher
     searcher.close()
+
+
+@pytest.fixture
+def odd(one_host: ContainedSearcher) -> Iterator[ContainedSearcher]:
+    """Without a process but its host, before the test and after it."""
+    assert one_host.processes == []
+    before = one_host.host_pid
+    yield one_host
+    end_idle(one_host)
+    assert one_host.host_pid == before
 
 
 @pytest.fixture
@@ -133,6 +169,35 @@ def test_a_report_is_the_same_as_in_this_process(odd_bench: Bench) -> None:
     assert (report.matches, report.seen, report.pieces) == (1, frozenset({"level"}), 1)
     assert {problem.url: problem.lines for problem in report.problems} == {str(path): 1, str(broken): 0}
     insist_adds_up(spec("id=2"), [piece.piece for piece in pieces], {"level", "nobody"}, batches, report)
+
+
+def test_each_stage_says_the_same_as_in_this_process(odd_bench: Bench) -> None:
+    searcher = ChunkSearcher(at_once=1, memory_limit_bytes=64 * MIB)
+    bench = Bench(odd_bench.folder, searcher)
+    chunks = [[whole(bench.write(f"{n}.ndjson{suffix}", *LOG[n : n + 4]))] for n, suffix in ((0, ""), (4, ".gz"))]
+    for query in EACH_STAGE:
+        for order in (Order.INPUT, Order.TIME):
+            contained, inside = (each.search(query, chunks, order=order) for each in (odd_bench, bench))
+            assert contained == inside, query
+            assert contained.lines, query
+    searcher.close()
+
+
+def test_no_text_becomes_anything_but_itself_on_the_way(odd_bench: Bench) -> None:
+    path = odd_bench.write("log.ndjson", *({"v": text, text: 5} for text in HOSTILE), {"v": "other"})
+    for text in HOSTILE:
+        answer = odd_bench.search(f"v={quoted(text)} | cut v", [[whole(path)]], ask_about=[text])
+        assert (answer.rows, answer.seen) == ([{"v": text}], {text})
+        if (field := backquoted(text)) is not None:
+            row = {"v": text, text: 5}
+            assert odd_bench.search(f"{field}=5 | cut v, {field}", [[whole(path)]]).rows == [row]
+
+
+def test_no_name_of_a_file_becomes_anything_but_itself_on_the_way(odd_bench: Bench) -> None:
+    chunk = [whole(odd_bench.write(name, {"id": number}, "bad")) for number, name in enumerate(HOSTILE_FILES)]
+    answer = odd_bench.search("", [chunk])
+    assert [row["id"] for row in answer.rows] == list(range(len(chunk)))
+    assert [(problem.url, problem.lines) for problem in answer.problems] == [(each.piece.url, 1) for each in chunk]
 
 
 def test_what_is_no_search_is_told_with_its_place(odd_bench: Bench) -> None:

@@ -22,6 +22,8 @@ from quarterdeck.search.language.quoting import quote_pattern
 from quarterdeck.search.model import Order
 from tests.search.engine.searched import KINDS, Bench, packed, parts, whole
 
+pytestmark = pytest.mark.usefixtures("gathered_in_one_database")
+
 SEARCHES = 300
 _BEGIN = datetime(2026, 11, 1, tzinfo=UTC)
 _LEVELS = ["error", "warn", "info", "Error", "de bug", 'qu"ote', "back\\slash", "züge", ""]

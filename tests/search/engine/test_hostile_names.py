@@ -1,11 +1,15 @@
-"""No value and no name of a field becomes anything but itself."""
+"""No value and no name of a field becomes anything but itself. `test_contained_search` sends the same texts to a
+process of its own."""
 
 import json
 from typing import Any
 
 import pytest
 
-from tests.search.engine.searched import Bench, whole
+from tests.search.engine.searched import IN_THIS_PROCESS, Bench, whole
+
+WAYS = IN_THIS_PROCESS
+pytestmark = pytest.mark.usefixtures("gathered_in_one_database")
 
 HOSTILE = [
     "'",
@@ -43,6 +47,8 @@ HOSTILE = [
     "--",
     ";",
 ]
+
+HOSTILE_FILES = ["a*b.ndjson", "a[1].ndjson", "a?.ndjson", "a'b;.ndjson", "a b.ndjson", "é.ndjson"]
 
 
 def quoted(text: str) -> str:
@@ -92,7 +98,7 @@ def test_names_that_differ_in_case_are_two(bench: Bench) -> None:
     assert bench.found("| count() by LEVEL", *lines).rows == [{"LEVEL": None, "count": 2}]
 
 
-@pytest.mark.parametrize("name", ["a*b.ndjson", "a[1].ndjson", "a?.ndjson", "a'b;.ndjson", "a b.ndjson", "é.ndjson"])
+@pytest.mark.parametrize("name", HOSTILE_FILES)
 def test_the_name_of_a_file_is_no_pattern(bench: Bench, name: str) -> None:
     bench.write("a1.ndjson", {"id": 2})
     bench.write("axb.ndjson", {"id": 3})

@@ -1,6 +1,7 @@
 """The compiled reading of lines, beside Python's own reading of JSON."""
 
 import json
+import random
 import re
 from typing import Any, cast
 
@@ -88,7 +89,10 @@ def check(data: bytes, keys: list[str]) -> None:
                 assert kind == kind_of(wanted[key], raw), line
 
 
-NAMES = st.sampled_from(["a", "b", "key", "a longer key", "é", "𝄞", "a\nb", "", 'q"', "\\", "\x7f"])
+ALL_NAMES = ["a", "b", "key", "a longer key", "é", "𝄞", "a\nb", "", 'q"', "\\", "\x7f"]
+SEPARATORS = [(",", ":"), (", ", ": "), (" ,\t", "\t:  "), ("\r,", " :\r")]
+SLIPS = [b'"', b"\\", b"\\u", b",", b"}", b"0", b"-", b"e", b"\xc3"]
+NAMES = st.sampled_from(ALL_NAMES)
 VALUES = st.recursive(
     st.none()
     | st.booleans()
@@ -106,25 +110,66 @@ KEYS = st.lists(NAMES, unique=True, max_size=4)
 def lines(draw: st.DrawFn) -> bytes:
     """An object as some program would write it, or a line made of one by a slip."""
     record = draw(RECORDS)
-    separators = draw(st.sampled_from([(",", ":"), (", ", ": "), (" ,\t", "\t:  "), ("\r,", " :\r")]))
+    separators = draw(st.sampled_from(SEPARATORS))
     text = json.dumps(record, ensure_ascii=draw(st.booleans()), separators=separators).encode()
     text = draw(st.sampled_from([b"", b" ", b"\t\r "])) + text + draw(st.sampled_from([b"", b"\r", b" \t"]))
     for _ in range(draw(st.integers(0, 2))):
         place = draw(st.integers(0, len(text)))
-        slip = draw(
-            st.binary(max_size=2) | st.sampled_from([b'"', b"\\", b"\\u", b",", b"}", b"0", b"-", b"e", b"\xc3"])
-        )
+        slip = draw(st.binary(max_size=2) | st.sampled_from(SLIPS))
         text = text[:place] + slip + text[place + draw(st.integers(0, 2)) :]
     return text
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(lines(), max_size=8), KEYS, st.booleans())
 def test_every_line_is_read_as_python_reads_it(some: list[bytes], keys: list[str], ends: bool) -> None:
     check(b"\n".join(some) + b"\n" * ends, keys)
 
 
-@settings(max_examples=300, deadline=None)
+def any_value(chance: random.Random, depth: int = 3) -> Any:
+    match chance.randrange(9 if depth else 6):
+        case 0:
+            return chance.choice([None, True, False])
+        case 1:
+            return chance.choice([0, -1, 10**18, 2**63, -(2**63), 10**30, chance.randrange(-(10**6), 10**6)])
+        case 2:
+            return chance.choice([0.0, -0.0, 1e-7, 1e300, 5e-324, chance.random(), chance.gauss(0, 1e9)])
+        case 6:
+            return [any_value(chance, depth - 1) for _ in range(chance.randrange(4))]
+        case 7 | 8:
+            return any_record(chance, depth - 1, 3)
+        case _:
+            ends = (0x80, 0x80, 0x80, 0x100, 0xD800, 0x110000)
+            points = (chance.randrange(chance.choice(ends)) for _ in range(chance.choice((0, 1, 5, 15, 16, 17, 80))))
+            return "".join(chr(point) for point in points if not 0xD800 <= point < 0xE000)
+
+
+def any_record(chance: random.Random, depth: int, most: int) -> dict[str, Any]:
+    return {chance.choice(ALL_NAMES): any_value(chance, depth) for _ in range(chance.randrange(most + 1))}
+
+
+def any_line(chance: random.Random) -> bytes:
+    """As `lines` makes them."""
+    separators = chance.choice(SEPARATORS)
+    text = json.dumps(any_record(chance, 3, 6), ensure_ascii=chance.random() < 0.5, separators=separators).encode()
+    text = chance.choice([b"", b" ", b"\t\r "]) + text + chance.choice([b"", b"\r", b" \t"])
+    for _ in range(chance.randrange(3)):
+        place = chance.randrange(len(text) + 1)
+        slip = chance.choice([*SLIPS, chance.randbytes(chance.randrange(3))])
+        text = text[:place] + slip + text[place + chance.randrange(3) :]
+    return text
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_thousands_of_random_lines_are_read_as_python_reads_them(seed: int) -> None:
+    """Hypothesis takes longer for each line than both that read it, and looks where it hurts; chance has more lines."""
+    chance = random.Random(seed)
+    for _ in range(100):
+        some = [any_line(chance) for _ in range(chance.randrange(9))]
+        check(b"\n".join(some) + b"\n" * chance.randrange(2), chance.sample(ALL_NAMES, chance.randrange(5)))
+
+
+@settings(max_examples=100, deadline=None)
 @given(st.text(st.sampled_from('{}[]:,"\\au0019.eE+-tfn \u00e9\u20ac\U0001d11e\ud800'), max_size=40))
 @example('{"a":1}{"a":1}')
 @example('{"a":1,}')

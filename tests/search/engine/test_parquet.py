@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,22 @@ from quarterdeck.search.language.parser import parse_search
 from quarterdeck.search.model import FileProblem, Order
 from tests.search.engine.searched import Bench, whole
 
+pytestmark = pytest.mark.usefixtures("gathered_in_one_database")
 
-def write(path: Path, select: str, options: str = "") -> Path:
+Write = Callable[..., Path]
+
+
+@pytest.fixture(scope="module")
+def write() -> Iterator[Write]:
+    """Writes a file of the rows of a SELECT."""
     with duckdb.connect() as database:
         database.execute("SET TimeZone = 'UTC'")
-        database.execute(f"COPY ({select}) TO '{path}' (FORMAT parquet{options})")
-    return path
+
+        def write(path: Path, select: str, options: str = "") -> Path:
+            database.execute(f"COPY ({select}) TO '{path}' (FORMAT parquet{options})")
+            return path
+
+        yield write
 
 
 ROWS = """
@@ -35,9 +46,18 @@ ROWS = """
     t(id, level, status, ratio, ok, big, price, ts, a, labels, day)"""
 
 
-@pytest.fixture
-def table(bench: Bench) -> Path:
-    return write(bench.folder / "rows.parquet", ROWS)
+@pytest.fixture(scope="module")
+def table(write: Write, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Only to be read."""
+    return write(tmp_path_factory.mktemp("table") / "rows.parquet", ROWS)
+
+
+@pytest.fixture(scope="module")
+def large(write: Write, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Ten groups of rows; only to be read."""
+    select = """SELECT i AS id, printf('n%06d', i) AS name, (i / 100)::DECIMAL(10, 2) AS price, i / 100 AS ratio,
+        TIMESTAMP '2026-11-01' + to_seconds(i) AS ts FROM range(100000) t(i)"""
+    return write(tmp_path_factory.mktemp("large") / "large.parquet", select, ", ROW_GROUP_SIZE 10000")
 
 
 def ids(bench: Bench, path: Path, query: str) -> list[int]:
@@ -123,7 +143,7 @@ def test_a_condition_finds(bench: Bench, table: Path, query: str, expected: list
 @pytest.mark.parametrize(
     "type_", ["TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "VARCHAR"]
 )
-def test_the_time_of_a_row(bench: Bench, type_: str) -> None:
+def test_the_time_of_a_row(bench: Bench, type_: str, write: Write) -> None:
     select = f"SELECT i AS id, (TIMESTAMP '2026-11-01' + to_seconds(i))::{type_} AS ts FROM range(10) t(i)"
     path = write(bench.folder / "times.parquet", select)
     assert ids(bench, path, "[2026-11-01T00:00:03Z, 2026-11-01T00:00:05Z]") == [3, 4]
@@ -132,7 +152,7 @@ def test_the_time_of_a_row(bench: Bench, type_: str) -> None:
 
 
 @pytest.mark.parametrize("scale", [1, 1000, 10**6, 10**9])
-def test_a_column_of_numbers_is_a_time_by_magnitude(bench: Bench, scale: int) -> None:
+def test_a_column_of_numbers_is_a_time_by_magnitude(bench: Bench, scale: int, write: Write) -> None:
     path = write(
         bench.folder / "times.parquet", f"SELECT i AS id, (1793534400 + i) * {scale}::BIGINT AS ts FROM range(5) t(i)"
     )
@@ -159,7 +179,7 @@ def test_rows_come_out_as_json(bench: Bench, table: Path) -> None:
     assert rows[2]["level"] is None
 
 
-def test_numbers_that_json_has_not_are_texts_wherever_they_are(bench: Bench) -> None:
+def test_numbers_that_json_has_not_are_texts_wherever_they_are(bench: Bench, write: Write) -> None:
     struct = "{'a': 'inf'::DOUBLE, 'b': ['-inf'::DOUBLE]}"
     select = f"SELECT ['nan'::FLOAT, 1.5] AS l, {struct} AS s, MAP {{'k': 'nan'::DOUBLE}} AS m"
     path = write(bench.folder / "odd.parquet", select)
@@ -192,7 +212,7 @@ def test_stages_over_rows(bench: Bench, table: Path) -> None:
     assert {"field": "ratio", "count": 8} in rows("| fields")
 
 
-def test_files_with_other_columns_are_searched_each_by_its_own(bench: Bench) -> None:
+def test_files_with_other_columns_are_searched_each_by_its_own(bench: Bench, write: Write) -> None:
     paths = [
         write(bench.folder / "1.parquet", "SELECT 1 AS id, 'x' AS v"),
         write(bench.folder / "2.parquet", "SELECT 2 AS id, 7 AS v"),
@@ -213,7 +233,7 @@ def test_files_with_other_columns_are_searched_each_by_its_own(bench: Bench) -> 
 
 
 @pytest.mark.parametrize("damage", ["cut off", "no file of this kind", "empty", "footer", "pages"])
-def test_a_damaged_file_is_named_and_hides_no_other(bench: Bench, damage: str) -> None:
+def test_a_damaged_file_is_named_and_hides_no_other(bench: Bench, damage: str, write: Write) -> None:
     path = write(
         bench.folder / "damaged.parquet", "SELECT i AS id, hash(i) AS h, 'text ' || hash(i) AS t FROM range(20000) t(i)"
     )
@@ -239,7 +259,7 @@ def test_a_damaged_file_is_named_and_hides_no_other(bench: Bench, damage: str) -
     assert answer.problems[0].why
 
 
-def test_names_that_are_no_text_are_damage(bench: Bench) -> None:
+def test_names_that_are_no_text_are_damage(bench: Bench, write: Write) -> None:
     path = write(bench.folder / "names.parquet", "SELECT 1 AS a_long_name_of_a_column")
     path.write_bytes(path.read_bytes().replace(b"a_long", b"\xff_long", 1))
     other = bench.write("other.ndjson", {"id": 9})
@@ -248,7 +268,7 @@ def test_names_that_are_no_text_are_damage(bench: Bench) -> None:
     assert [(problem.url, problem.lines) for problem in answer.problems] == [(str(path), 0)]
 
 
-def test_random_damage_never_ends_a_search(bench: Bench) -> None:
+def test_random_damage_never_ends_a_search(bench: Bench, write: Write) -> None:
     path = write(bench.folder / "damaged.parquet", "SELECT i AS id, 'text ' || i AS t, i / 3 AS d FROM range(500) t(i)")
     sound = path.read_bytes()
     generator = random.Random(7)
@@ -279,13 +299,10 @@ def test_random_damage_never_ends_a_search(bench: Bench) -> None:
         ("not id=5", 10),
     ],
 )
-def test_row_groups_are_passed_over_by_their_statistics(tmp_path: Path, query: str, groups: int) -> None:
-    select = """SELECT i AS id, printf('n%06d', i) AS name, (i / 100)::DECIMAL(10, 2) AS price, i / 100 AS ratio,
-        TIMESTAMP '2026-11-01' + to_seconds(i) AS ts FROM range(100000) t(i)"""
-    path = write(tmp_path / "large.parquet", select, ", ROW_GROUP_SIZE 10000")
+def test_row_groups_are_passed_over_by_their_statistics(large: Path, query: str, groups: int) -> None:
     with duckdb.connect(config={"threads": 1}) as database:
         parameters = Parameters()
-        records = ParquetRecords([str(path)], columns_of(database, str(path)), "ts", parameters)
+        records = ParquetRecords([str(large)], columns_of(database, str(large)), "ts", parameters)
         condition = condition_sql(parse_search(query).condition, records, 0)
         sql, _ = records.matched(condition, [], line=True, time=True)
         (_, plan), *_ = database.execute(f"EXPLAIN ANALYZE {sql}", parameters.values).fetchall()
@@ -294,7 +311,7 @@ def test_row_groups_are_passed_over_by_their_statistics(tmp_path: Path, query: s
 
 
 @pytest.mark.parametrize("name", ["a'b", 'q"q', "a;b", "$1", "a b", "é", "select", "A.B", "line", "f0"])
-def test_the_name_of_a_column_is_itself(bench: Bench, name: str) -> None:
+def test_the_name_of_a_column_is_itself(bench: Bench, name: str, write: Write) -> None:
     path = bench.folder / "names.parquet"
     quoted = '"' + name.replace('"', '""') + '"'
     write(path, f"SELECT 5 AS {quoted}, 'x' AS other")

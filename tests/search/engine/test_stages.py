@@ -1,4 +1,5 @@
-"""What stages mean. Every case is searched as one chunk and as many, which must not make a difference."""
+"""What stages mean. Every case is searched as one chunk and as many, which must not make a difference. That a process
+of its own says the same, `test_contained_search` and `test_differential` look at."""
 
 import itertools
 import json
@@ -8,7 +9,10 @@ from typing import Any
 import pytest
 
 from quarterdeck.search.model import Order, SearchSpec
-from tests.search.engine.searched import Bench, whole
+from tests.search.engine.searched import IN_THIS_PROCESS, Bench, whole
+
+WAYS = IN_THIS_PROCESS
+pytestmark = pytest.mark.usefixtures("gathered_in_one_database")
 
 LOG: tuple[dict[str, Any], ...] = (
     {"id": 1, "ts": 10, "host": "b", "n": 3, "m": 1.5},

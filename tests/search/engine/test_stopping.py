@@ -4,6 +4,7 @@
 
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,9 +21,12 @@ SLOW = " or ".join(f'=~"(x+[^{number}]*x+)+y{number}"' for number in range(20))
 _SOON_S = 5.0
 
 
-def inside(bench: Bench) -> ChunkSearcher:
-    assert isinstance(bench.searcher, ChunkSearcher)
-    return bench.searcher
+@pytest.fixture
+def inside() -> Iterator[ChunkSearcher]:
+    """A new one for each test, which looks at its databases or closes it."""
+    searcher = ChunkSearcher(at_once=1, memory_limit_bytes=512 * MIB)
+    yield searcher
+    searcher.close()
 
 
 def test_a_search_that_was_stopped_before_does_not_begin(bench: Bench) -> None:
@@ -100,16 +104,15 @@ def test_rows_that_are_not_read_to_their_end_leave_nothing_behind(bench: Bench) 
     assert bench.search("| count()", [pieces]).rows == [{"count": 300}]
 
 
-def test_databases_are_kept_for_the_next_search(bench: Bench) -> None:
-    searcher = inside(bench)
-    searcher.warm_up()
-    before = searcher._databases._idle[0]
+def test_databases_are_kept_for_the_next_search(bench: Bench, inside: ChunkSearcher) -> None:
+    inside.warm_up()
+    before = inside._databases._idle[0]
     for _ in range(3):
         bench.found("| count()", {"id": 1})
-    assert searcher._databases._idle == [before]
+    assert inside._databases._idle == [before]
 
 
-def test_many_threads_search_at_once(bench: Bench) -> None:
+def test_many_threads_search_at_once(bench: Bench, inside: ChunkSearcher) -> None:
     pieces = [whole(bench.write("log.ndjson", *({"id": i, "host": f"h{i % 3}"} for i in range(1000))))]
     answers: list[Any] = []
 
@@ -124,10 +127,10 @@ def test_many_threads_search_at_once(bench: Bench) -> None:
     for thread in threads:
         thread.join()
     assert sorted(answers) == [(3, 1000)] * 6 + [(10, 10)] * 6
-    assert len(inside(bench)._databases._idle) == 1
+    assert len(inside._databases._idle) == 1
 
 
-def test_a_closed_searcher_searches_no_more(bench: Bench) -> None:
-    inside(bench).close()
+def test_a_closed_searcher_searches_no_more(bench: Bench, inside: ChunkSearcher) -> None:
+    inside.close()
     with pytest.raises(RuntimeError):
         bench.found("", {"id": 1})

@@ -26,6 +26,7 @@ from quarterdeck.search.machine.search_effects import (
 )
 from quarterdeck.search.machine.search_records import ROOT, Seat
 from quarterdeck.search.model import Chunk, FileKind, Piece
+from tests.each_seed import each_seed
 
 SEEDS = range(300)
 STEPS_MAX = 5_000
@@ -165,7 +166,7 @@ class World:
         assert self.released == self.hired
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@each_seed(SEEDS)
 def test_every_chunk_ends_once_and_every_worker_is_released_once(seed: int) -> None:
     chance = random.Random(seed)
     world = World(chance, loses=chance.choice([0.0, 0.1, 0.5]), empty=chance.choice([0.0, 0.3, 1.0]))
@@ -173,7 +174,7 @@ def test_every_chunk_ends_once_and_every_worker_is_released_once(seed: int) -> N
     assert world.committed + world.given_up == Counter(range(world.count))
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@each_seed(SEEDS)
 def test_killers_are_given_up_and_nobody_else(seed: int) -> None:
     chance = random.Random(seed)
     poison = {number for number in range(25) if chance.random() < 0.1}
@@ -185,7 +186,7 @@ def test_killers_are_given_up_and_nobody_else(seed: int) -> None:
     assert set(world.committed) == set(range(world.count)) - killers | alone
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@each_seed(SEEDS)
 def test_an_end_at_any_moment_leaves_nobody_behind(seed: int) -> None:
     chance = random.Random(seed)
     world = World(chance, loses=0.1, empty=0.3)

@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+from collections.abc import Iterator
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,14 @@ import pyarrow.parquet  # pyright: ignore[reportMissingTypeStubs]
 import pytest
 
 from quarterdeck.core.errors import ErrorCode, QuarterdeckError
+from quarterdeck.engines.contained import ContainedEngine
+from quarterdeck.search.engine.contained_search import ContainedSearcher
 from quarterdeck.search.model import Order
-from quarterdeck.search.root import splitting
+from quarterdeck.search.root import alone, splitting
 from quarterdeck.search.root.local import open_local_search
 from quarterdeck.search.root.planning import SearchRequest
 from quarterdeck.search.root.running import Progress, Rows, RunningSearch, SearchEvent, Status
+from tests.engines.idle_processes import end_idle
 from tests.patience import PATIENCE_S
 
 _arrow: Any = pyarrow
@@ -24,6 +28,7 @@ _parquet: Any = pyarrow.parquet
 
 FILES = 8
 LINES = 200
+AT_ONCE = 2
 
 
 def record(number: int) -> dict[str, Any]:
@@ -65,6 +70,37 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(splitting, "PART_BYTES_MAX", 3000)
 
 
+class OneEngine(ContainedSearcher):
+    """Keeps its processes from search to search: they take half a second to start, and each another fifth."""
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[OneEngine]:
+    """Made before the first test. With much patience: a process that is replaced would count as left behind."""
+    engine = OneEngine(at_once=AT_ONCE, memory_limit_bytes=256 * 1024**2, patience_s=PATIENCE_S)
+    ContainedEngine.warm_up(engine)
+    yield engine
+    ContainedSearcher.close(engine)
+
+
+@pytest.fixture(autouse=True)
+def one_engine(engine: OneEngine, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    before, host = engine.processes, engine.host_pid
+
+    def given(*, at_once: int, memory_limit_bytes: int) -> OneEngine:
+        assert at_once == AT_ONCE
+        assert memory_limit_bytes >= 256 * 1024**2
+        return engine
+
+    monkeypatch.setattr(alone, "ContainedSearcher", given)
+    yield
+    end_idle(engine, but=before)  # beside the searches, a sample may have had one of its own
+    assert engine.host_pid == host
+
+
 class Answer:
     def __init__(self, running: RunningSearch, events: list[SearchEvent]) -> None:
         self.running = running
@@ -83,7 +119,7 @@ def search(query: str, *sources: Path, **options: Any) -> Answer:
         request = SearchRequest(query, tuple(map(str, sources)), **options)
         async with (
             asyncio.timeout(PATIENCE_S),
-            open_local_search(request, at_once=2) as running,
+            open_local_search(request, at_once=AT_ONCE) as running,
             aclosing(running.events()) as events,
         ):
             found = [event async for event in events]
@@ -171,10 +207,12 @@ def test_a_field_that_only_one_record_in_a_late_file_has_is_no_error(tmp_path: P
     assert search("rare.deep=1", tmp_path).ids == [7]
 
 
-def test_what_was_stopped_leaves_nothing_behind(logs: Path) -> None:
+def test_what_was_stopped_leaves_nothing_behind(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alone, "ContainedSearcher", ContainedSearcher)  # also nothing of an engine of its own
+
     async def run() -> None:
         request = SearchRequest("*", (str(logs),), order=Order.NONE)
-        async with open_local_search(request, at_once=2) as running, aclosing(running.events()) as events:
+        async with open_local_search(request, at_once=AT_ONCE) as running, aclosing(running.events()) as events:
             async for event in events:
                 if isinstance(event, Rows):
                     break

@@ -1,6 +1,8 @@
 """Searches have their turns, and people see what runs, what waits and what became of each."""
 
 import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -67,15 +69,49 @@ def test_a_search_whose_time_is_over_before_its_turn_says_which_setting_it_is(tm
     play(tmp_path, scenario, at_once=1)
 
 
-def test_a_search_that_waits_while_the_service_closes_is_refused(tmp_path: Path) -> None:
+def test_the_time_that_a_search_waits_in_line_is_taken_from_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given_s: list[float] = []
+    limit = service_module.time_limit
+
+    def seen(limit_s: float, late: Callable[[], QuarterdeckError]) -> AbstractAsyncContextManager[asyncio.Timeout]:
+        given_s.append(limit_s)
+        return limit(limit_s, late)
+
+    monkeypatch.setattr(service_module, "time_limit", seen)
+
     async def scenario(root: Root) -> None:
-        root.put_numbered(1)
+        numbers = root.put_numbered(1)
+        async with root.service.opened(root.request(timeout_s=100.0)):
+            waiting = asyncio.create_task(root.search(timeout_s=100.0))
+            await until(lambda: root.service.admission.oldest_s > 0.05)
+        assert (await waiting).numbers == numbers
+        at_once, later = given_s
+        assert 0.0 < later < at_once - 0.04 < at_once <= 100.0
+
+    play(tmp_path, scenario, at_once=1)
+
+
+def test_a_search_that_waits_while_the_service_closes_keeps_its_place(tmp_path: Path) -> None:
+    async def scenario(root: Root) -> None:
+        numbers = root.put_numbered(1)
         async with root.service.opened(root.request()):
             waiting = asyncio.create_task(root.search())
             await until(lambda: root.service.admission.depth == 1)
             root.service.close()
-        with pytest.raises(QuarterdeckError, match="shutting down"):
-            await waiting
+        assert (await waiting).numbers == numbers
+
+    play(tmp_path, scenario, at_once=1)
+
+
+def test_a_search_that_comes_while_the_service_closes_does_not_wait_for_a_place(tmp_path: Path) -> None:
+    async def scenario(root: Root) -> None:
+        root.put_numbered(1)
+        async with root.service.opened(root.request()):
+            root.service.close()
+            with pytest.raises(QuarterdeckError, match="shutting down"):
+                await root.search()
 
     play(tmp_path, scenario, at_once=1)
 

@@ -21,6 +21,7 @@ from quarterdeck.metrics.promql.memory import MemorySource, Series
 from quarterdeck.metrics.promql.notes import Notes
 from quarterdeck.metrics.promql.plan import nodes as pn
 from quarterdeck.metrics.promql.syntax.ast import Matcher, MatchOp
+from tests.each_seed import each_seed
 from tests.metrics.promql.samples import labels, source
 
 MINUTE_MS = 60_000
@@ -101,7 +102,7 @@ def step_by_step(series: list[Series], steps: int) -> dict[Labels, list[tuple[in
     return found
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each_seed(range(40))
 def test_the_answer_is_that_of_a_walk_over_the_steps_whatever_the_shards_and_blocks(seed: int) -> None:
     series = some_series(seed)
     whole = MemorySource.of(series)

@@ -188,6 +188,38 @@ def test_a_kernel_that_needs_what_only_numba_has_is_not_compiled(
     assert "calls what is there only with numba: NRT_" in capfd.readouterr().err
 
 
+ON_CONSTANTS = """
+from quarterdeck.metrics.promql.kernels.compile import kernel, part_of_kernel
+
+@part_of_kernel
+def times(number: int, factor: int) -> int:
+    return number * factor
+
+@kernel
+def double(number: int) -> int:
+    return times(number, 2) + times(number, 3) - times(number, 3)
+"""
+COUNT_FORMS = """
+import kernel_on_constants as module
+from quarterdeck.engines.array_call import form_of
+from quarterdeck.engines.compiler_process import Job
+from quarterdeck.engines.compiling import numba_form, object_file
+from quarterdeck.engines.machine_code import MachineCode
+
+code = MachineCode(module.__name__, "double", (), form_of(module.double.py_func, (1,)).text)
+object_file(Job(code.file_name, code.module, code.name, code.sources, code.form))
+print(len(numba_form(module.times).signatures))
+"""
+
+
+def test_a_part_has_one_form_whatever_the_constants_it_is_called_with(package: Path) -> None:
+    (package / "kernel_on_constants.py").write_text(ON_CONSTANTS)
+    environment = {**os.environ, "PYTHONPATH": str(package)}
+    command = [sys.executable, "-c", COUNT_FORMS]
+    told = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    assert told.stdout.strip() == "1"
+
+
 def test_one_process_compiles_all_of_a_block(scale: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[object] = []
     popen = subprocess.Popen

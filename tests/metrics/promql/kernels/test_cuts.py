@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from quarterdeck.metrics.promql.kernels.cuts import first_disorder, first_from, place_at, side_by_side
+from tests.each_seed import each_seed
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each_seed(range(20))
 def test_stretches_are_cut_and_placed_as_slices_are(seed: int) -> None:
     random = np.random.default_rng(seed)
     offsets = np.concatenate(([0], np.cumsum(random.integers(0, 6, 8))))
