@@ -21,7 +21,10 @@ import pytest
 
 # A thread that was told to stop may still be on its way out, and other work on the machine may keep it there.
 _THREAD_GRACE_S = 30.0
-_SOCKET_GRACE_S = 30.0
+_CLOSING_GRACE_S = 30.0
+_CLOSED_BY_THREADS = {"grpc": "socket:", "pyarrow": "/"}
+"""What threads of a library close a moment after the call has returned: gRPC the sockets of a connection that has
+ended, and Arrow the files it has read (on a busy machine every sixth)."""
 _DESCRIPTORS = Path("/proc/self/fd")  # where the system has no such folder, files are not watched
 # The one list of all loops' tasks is private: its name in 3.11, and from 3.12 on.
 _TASK_REGISTERS = ("_all_tasks", "_scheduled_tasks")
@@ -50,18 +53,19 @@ class Snapshot:
         # those are often garbage in a cycle by then. Nothing of gRPC is excused.
         gc.collect()
         _wait_for_end_of(now.threads - self.threads)
-        now = self._once_sockets_are_closed()
+        now = self._once_libraries_have_closed_theirs()
         threads = [f"running thread {thread.name!r}" for thread in now.threads - self.threads]
         files = [f"open file {number}: {target}" for number, target in sorted(now.files - self.files)]
         return tasks + sorted(threads) + files
 
-    def _once_sockets_are_closed(self) -> "Snapshot":
-        """What is alive now; the sockets of a connection that has ended, gRPC closes in a thread of its own."""
-        deadline_s = time.monotonic() + (_SOCKET_GRACE_S if "grpc" in sys.modules else 0.0)
+    def _once_libraries_have_closed_theirs(self) -> "Snapshot":
+        """What is alive now; what a library's own thread may be about to close is waited for."""
+        closing = tuple(start for name, start in _CLOSED_BY_THREADS.items() if name in sys.modules)
+        deadline_s = time.monotonic() + _CLOSING_GRACE_S
         while True:
             now = Snapshot.take()
-            sockets = [target for _, target in now.files - self.files if target.startswith("socket:")]
-            if not sockets or time.monotonic() >= deadline_s:
+            waited_for = [target for _, target in now.files - self.files if target.startswith(closing)]
+            if not waited_for or time.monotonic() >= deadline_s:
                 return now
             time.sleep(0.001)
 
