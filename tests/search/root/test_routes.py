@@ -3,6 +3,8 @@
 import asyncio
 import json
 import os
+import re
+import shutil
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -380,6 +382,48 @@ def test_events_are_progress_rows_and_at_last_how_it_ended(tmp_path: Path) -> No
         return lost(worker)
 
     play(tmp_path, scenario, PlayedWorkers(3, play=lose_one))
+
+
+@asynccontextmanager
+async def first_in_line(door: Door, client: Client) -> AsyncGenerator[None]:
+    """The client's search waits while the block runs, and has given a sign of life."""
+    async with door.root.service.opened(door.root.request()):
+        body = json.dumps({"query": "*", "sources": [str(door.root.folder)], "order": "input", "format": "events"})
+        send(client, "POST", PATHS[0], body.encode())
+        async with asyncio.timeout(PATIENCE_S):
+            begun = await client.reader.readuntil(b": alive\n\n")
+        assert b"x-query-id: q2\r\n" in begun
+        assert door.root.service.admission.depth == 1
+        yield
+
+
+def test_a_search_that_waits_in_line_gives_signs_of_life(tmp_path: Path) -> None:
+    async def scenario(door: Door) -> None:
+        numbers = door.root.put_numbered(3)
+        async with connected(door.server) as client:
+            async with first_in_line(door, client):
+                pass
+            answer = (await client.rest()).decode()
+        assert [json.loads(line)["n"] for line in re.findall(r"^data: (.*\"n\".*)", answer, re.MULTILINE)] == numbers
+        assert '"status":"ok"' in answer
+
+    play(tmp_path, scenario, at_once=1)
+
+
+def test_what_fails_after_a_wait_in_line_is_told_by_the_last_event(tmp_path: Path) -> None:
+    async def scenario(door: Door) -> None:
+        door.root.put_numbered(1)
+        async with connected(door.server) as client:
+            async with first_in_line(door, client):
+                shutil.rmtree(door.root.folder)
+            answer = (await client.rest()).decode()
+        name, data = answer.split("event: ")[-1].split("\ndata: ")
+        done = json.loads(data.partition("\n")[0])
+        assert name == "done"
+        assert (done["status"], done["error"]["code"]) == ("error", "not_found")
+        assert (done["matches"], done["workers"], done["query_id"]) == (0, [], "q2")
+
+    play(tmp_path, scenario, at_once=1)
 
 
 def test_the_form_in_the_request_is_stronger_than_the_header(tmp_path: Path) -> None:

@@ -1,12 +1,13 @@
 """`POST /v1/search`, also `POST /worker/rootsearch`: log lines that fulfil a condition, and what stages make of them.
 
 As NDJSON the status is sent with the first rows, so that whatever fails before them is a proper error, and what fails
-later cuts the connection. As server-sent events the answer begins as soon as the search is planned, and its last event
-says how it ended. Disconnecting cancels the search, and its workers go back to the pool.
+later cuts the connection. As server-sent events the answer begins as soon as the search is planned, or with the first
+heartbeat if it waits in line for so long, and its last event says how it ended. Disconnecting cancels the search, and
+its workers go back to the pool.
 """
 
 from collections.abc import Mapping
-from contextlib import AsyncExitStack, aclosing
+from contextlib import aclosing
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
@@ -170,7 +171,7 @@ class SearchResponse(WatchedResponse):
             self._service.opened(self._wanted, self._border, self._tenant) as running,
             aclosing(running.events()) as events,
         ):
-            body.headers.append(_query_id(running))
+            body.headers.append(_query_id(running.query_id))
             async for event in events:
                 if not isinstance(event, Progress):
                     await body.send(event.data)
@@ -178,28 +179,26 @@ class SearchResponse(WatchedResponse):
         await body.end(problems_line(running))
 
     async def _events(self, send: Send) -> None:
-        async with AsyncExitStack() as stack:
-            begun: tuple[RunningSearch, StreamedBody] | None = None
-            failure: QuarterdeckError | None = None
+        query_id = self._service.new_query_id()
+        stream = StreamedBody(send, (*sse.HEADERS, _query_id(query_id)))
+        running: RunningSearch | None = None
+        failure: QuarterdeckError | None = None
+        async with stream.beating(lambda: HEARTBEAT, self._heartbeat_s):
             try:
                 async with (
-                    self._service.opened(self._wanted, self._border, self._tenant) as running,
+                    self._service.opened(self._wanted, self._border, self._tenant, query_id) as running,
                     aclosing(running.events()) as events,
                 ):
-                    headers = [_query_id(running)]
-                    opening = sse.event_stream(send, HEARTBEAT, self._heartbeat_s, headers)
-                    stream = await stack.enter_async_context(opening)
-                    begun = running, stream
+                    await stream.begin()
                     async for event in events:
                         await stream.send(frame_of(event))
             except QuarterdeckError as error:
-                if begun is None:
+                if not stream.has_begun:
                     raise
                 failure = error
-            assert begun is not None, "what was not begun has raised"
-            running, stream = begun
-            await stream.send(done_frame(running, failure))
+            await stream.send(done_frame(query_id, running, failure))
+        await stream.end()
 
 
-def _query_id(running: RunningSearch) -> tuple[bytes, bytes]:
-    return b"x-query-id", running.query_id.encode()
+def _query_id(query_id: QueryId) -> tuple[bytes, bytes]:
+    return b"x-query-id", query_id.encode()

@@ -125,7 +125,7 @@ class SearchService:
         try:
             return await roots.insist_for(caller, sources_of(request), self._objects)
         except QuarterdeckError as refusal:
-            self._asked(request, tenant).end(refusal)
+            self._asked(request, tenant, self.new_query_id()).end(refusal)
             raise
 
     def told(self, tenant: str | None = None) -> list[Mapping[str, object]]:
@@ -137,16 +137,24 @@ class SearchService:
         query = self.log.find(query_id, tenant)
         return query.details if query is not None and query.kind == _SEARCH else None
 
-    def _asked(self, request: SearchRequest, tenant: str) -> AskedQuery:
+    def new_query_id(self) -> QueryId:
+        """For one search: whoever tells it before the search is planned asks for it first."""
+        return self._ids.query_id()
+
+    def _asked(self, request: SearchRequest, tenant: str, query_id: QueryId) -> AskedQuery:
         """A search that is to be planned: people see it from now on."""
-        return self.log.asked(self._ids.query_id(), _SEARCH, request.query, tenant)
+        return self.log.asked(query_id, _SEARCH, request.query, tenant)
 
     @asynccontextmanager
     async def opened(
-        self, request: SearchRequest, border: Border | None = None, tenant: str = DEFAULT_TENANT
+        self,
+        request: SearchRequest,
+        border: Border | None = None,
+        tenant: str = DEFAULT_TENANT,
+        query_id: QueryId | None = None,
     ) -> AsyncGenerator[RunningSearch]:
-        """As `_opened`; `tenant` is who asks, and whose workers search."""
-        with self._asked(request, tenant) as asked:
+        """As `_opened`; `tenant` is who asks, and whose workers search. `query_id` is a new one of ours."""
+        with self._asked(request, tenant, query_id or self.new_query_id()) as asked:
             async with self._opened(request, border, asked) as running:
                 yield running
 
