@@ -29,7 +29,7 @@ from quarterdeck.core.workcoord.messages import (
     WorkRejected,
     WorkReturned,
 )
-from quarterdeck.core.workcoord.model import AttemptId, LivenessPolicy
+from quarterdeck.core.workcoord.model import AttemptId, LivenessPolicy, WorkerStatus
 from tests.core.workcoord.harness import (
     ACCEPTING,
     DRAINING,
@@ -753,6 +753,39 @@ def test_a_late_worker_that_says_goodbye_is_given_nothing_first() -> None:
     effects = bridge.says(session, Goodbye("drained"))
     assert bridge.assigned(effects) == []
     assert (work.state, work.failures) == (W.PENDING, 0)
+
+
+@pytest.mark.parametrize("status", [DRAINING, PAUSED])
+def test_a_late_worker_that_comes_back_without_taking_work_is_given_nothing_first(status: WorkerStatus) -> None:
+    """Seeds 502554 and 107066."""
+    bridge = Bridge()
+    session = bridge.joins("w1")
+    bridge.advance(2.0, silent=[session])
+    work = bridge.submit(leaf())
+    assert bridge.assigned(bridge.says(session, WorkerBeat(status))) == []
+    assert bridge.session(session).state is (S.DRAINING if status.draining else S.PAUSED)
+    assert work.number == 0
+
+
+def test_a_late_worker_that_comes_back_with_less_credit_or_a_throttle_is_given_no_more_than_it_takes() -> None:
+    bridge = Bridge()
+    fewer, throttled = bridge.joins("w1", credit=4), bridge.joins("w2", credit=4)
+    bridge.advance(2.0, silent=[fewer, throttled])
+    bridge.submit(*(leaf(name) for name in "abcdef"))
+    assert len(bridge.assigned(bridge.says(fewer, CreditChanged(1)))) == 1
+    assert bridge.assigned(bridge.says(throttled, Throttled(1.0))) == []
+    assert len(bridge.assigned(bridge.advance(1.0))) == 4
+
+
+def test_a_late_worker_that_rejects_what_it_had_is_given_nothing_first() -> None:
+    bridge = Bridge()
+    session = bridge.joins("w1")
+    work = bridge.submit(leaf())
+    bridge.advance(2.0, silent=[session])
+    bridge.submit(leaf("b"))
+    rejected = WorkRejected(work.current_id, RejectReason.NOT_ACCEPTING)
+    assert bridge.assigned(bridge.says(session, rejected)) == []
+    assert bridge.session(session).state is S.PAUSED
 
 
 def test_a_wait_limit_that_ended_while_the_coordinator_did_not_run_gets_some_grace() -> None:

@@ -68,4 +68,6 @@ def _of_session(session: Session) -> Iterator[Claim]:
     yield session.state is not WorkerState.ABSENT, "session %s is of a worker that is gone", (name,)
     yield len(suspects) < 2, "session %s has %s suspects side by side", (name, len(suspects))
     yield session.suspect in (*suspects, None), "session %s remembers a suspect that it does not have", (name,)
+    is_held_back = session.state is WorkerState.PAUSED and session.status.accepting_work
+    yield not is_held_back, "session %s accepts work and is paused", (name,)
     yield not session.lanes or in_rotation, "session %s is %s and in rotation", (name, session.state)

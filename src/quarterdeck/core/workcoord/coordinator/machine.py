@@ -166,9 +166,10 @@ class CoordinatorMachine:
             self.counters["messages_of_old_sessions"] += 1
             return
         try:
-            if not isinstance(message, Goodbye):  # one that was late would be given work, to lose it at once
-                self.roster.heard(session)
+            was_late = self.roster.heard(session)
             self._take(session, message)
+            if was_late:  # only now: it may have said that it takes no more work
+                self.roster.back(session)
         except PeerError as error:
             self.counters["protocol_errors"] += 1
             self.roster.break_off(session, CloseReason.PROTOCOL, str(error))

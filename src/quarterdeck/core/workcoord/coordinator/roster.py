@@ -109,11 +109,17 @@ class Roster:
 
     # What a worker says of itself
 
-    def heard(self, session: Session) -> None:
-        """Anything a worker says shows that it lives."""
+    def heard(self, session: Session) -> bool:
+        """Anything a worker says shows that it lives. Whether it was late: it waits for `back`."""
         session.watch.heard(self._desk.now)
-        if session.state is WorkerState.LATE:
-            self._change(session, WorkerTrigger.BEAT)
+        if session.state is not WorkerState.LATE:
+            return False
+        self._change(session, WorkerTrigger.BEAT)
+        return True
+
+    def back(self, session: Session) -> None:
+        """What it said first was taken. It is in rotation again, if it still accepts work."""
+        if session.state is WorkerState.PAUSED:
             self._apply_status(session, session.status)
 
     def beat(self, session: Session, status: WorkerStatus) -> None:
