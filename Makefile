@@ -43,9 +43,11 @@ coverage: $(READY) ## fail unless tests/core reaches every branch of core
 	@$(BIN)/coverage report
 
 soak: $(READY) ## run ten thousand simulated seeds of a crew, five thousand of recruiting and two thousand of declared things, then the long tests, including chaos with real processes
-	@$(BIN)/quarterdeck simulate --seeds 10000
-	@$(BIN)/quarterdeck simulate --recruiting --seeds 5000
-	@$(BIN)/quarterdeck simulate --declared --seeds 2000
+	@set -e; start=$(or $(START),$$($(PYTHON) -c 'import random; print(random.randrange(10**9))')); \
+	  echo "playing seeds from $$start on (the same again: make soak START=$$start)"; \
+	  $(BIN)/quarterdeck simulate --seeds 10000 --start $$start; \
+	  $(BIN)/quarterdeck simulate --recruiting --seeds 5000 --start $$start; \
+	  $(BIN)/quarterdeck simulate --declared --seeds 2000 --start $$start
 	@$(BIN)/pytest -q -n 2 --dist loadgroup -m soak --timeout=0
 
 SEED := 1
