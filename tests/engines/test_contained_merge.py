@@ -17,7 +17,7 @@ from quarterdeck.engines.scan_file import PathColumn
 from quarterdeck.engines.sql_plan import Plan
 from quarterdeck.engines.sql_way import Way
 from tests.engines.divided import LIMITS, write
-from tests.engines.idle_processes import end_idle
+from tests.engines.idle_processes import one_host_of, only_its_host
 from tests.engines.lake import ScanFile
 
 MIB = 1024 * 1024
@@ -27,25 +27,17 @@ _pq: Any = pyarrow.parquet
 
 @pytest.fixture(scope="module")
 def one_host() -> Iterator[ContainedMerger]:
-    """For all tests of the module, because it takes half a second to start: made before the first of them, so that what
-    a test leaves behind of it shows."""
     merger = ContainedMerger(
         limits_named="memory and disk of it", at_once=1, memory_limit_bytes=48 * MIB, spill_bytes=512 * MIB
     )
-    merger.warm_up()
-    end_idle(merger)
-    yield merger
-    merger.close()
+    with one_host_of(merger):
+        yield merger
 
 
 @pytest.fixture
 def merger(one_host: ContainedMerger) -> Iterator[ContainedMerger]:
-    """Without a process but its host, before the test and after it."""
-    assert one_host.processes == []
-    before = one_host.host_pid
-    yield one_host
-    end_idle(one_host)
-    assert one_host.host_pid == before
+    with only_its_host(one_host):
+        yield one_host
 
 
 @pytest.fixture(scope="module")

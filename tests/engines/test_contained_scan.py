@@ -23,7 +23,7 @@ from quarterdeck.engines.engine_host import HostConfig
 from quarterdeck.engines.engine_process import EngineProcesses
 from quarterdeck.engines.limits import EngineLimits
 from tests.engines import odd_engine
-from tests.engines.idle_processes import end_idle
+from tests.engines.idle_processes import one_host_of, only_its_host
 from tests.engines.lake import rows_of, write_parquet
 from tests.patience import PATIENCE_S
 
@@ -34,23 +34,14 @@ ENDLESS_ROWS = "SELECT range AS n FROM range(100000000000)"
 
 @pytest.fixture(scope="module")
 def one_host() -> Iterator[ContainedScanner]:
-    """For all tests that leave its host alone, because that takes half a second to start: made before the first of
-    them, so that what a test leaves behind of it shows."""
-    scanner = ContainedScanner(LIMITS, at_once=2, engine=odd_engine.ENGINE)
-    scanner.warm_up()
-    end_idle(scanner)
-    yield scanner
-    scanner.close()
+    with one_host_of(ContainedScanner(LIMITS, at_once=2, engine=odd_engine.ENGINE)) as scanner:
+        yield scanner
 
 
 @pytest.fixture
 def scanner(one_host: ContainedScanner) -> Iterator[ContainedScanner]:
-    """Without a process but its host, before the test and after it."""
-    assert one_host.processes == []
-    before = one_host.host_pid
-    yield one_host
-    end_idle(one_host)
-    assert one_host.host_pid == before
+    with only_its_host(one_host):
+        yield one_host
 
 
 @pytest.fixture

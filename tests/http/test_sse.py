@@ -85,3 +85,26 @@ async def test_a_sign_of_life_that_cannot_be_sent_is_no_secret() -> None:
     with pytest.raises(ConnectionError):
         async with event_stream(send, BEAT, EVERY_S):
             await asyncio.sleep(20)
+
+
+@played
+async def test_a_response_that_is_not_begun_begins_with_the_first_sign_of_life() -> None:
+    client, began_s = Client(), now_s()
+    async with event_stream(client.send, BEAT, EVERY_S, begin=False) as stream:
+        await asyncio.sleep(14)
+        assert not stream.has_begun
+        await asyncio.sleep(2)
+        assert stream.has_begun
+    (started_s, start), (beat_s, beat), (_, end) = client.sent
+    assert (start["type"], beat["body"], end["more_body"]) == ("http.response.start", BEAT, False)
+    assert started_s - round(began_s) == beat_s - round(began_s) == 15
+
+
+@played
+async def test_what_breaks_before_the_response_begins_leaves_it_to_whoever_answers_instead() -> None:
+    client = Client()
+    with pytest.raises(ZeroDivisionError):
+        async with event_stream(client.send, BEAT, EVERY_S, begin=False):
+            raise ZeroDivisionError
+    await asyncio.sleep(100)
+    assert client.sent == []

@@ -21,12 +21,19 @@ HEADERS: Final = (
 
 @asynccontextmanager
 async def event_stream(
-    send: Send, heartbeat: bytes, heartbeat_s: float, headers: Iterable[tuple[bytes, bytes]] = ()
+    send: Send,
+    heartbeat: bytes,
+    heartbeat_s: float,
+    headers: Iterable[tuple[bytes, bytes]] = (),
+    *,
+    begin: bool = True,
 ) -> AsyncGenerator[StreamedBody]:
-    """Begins the response, and ends it after the block. If the block raises, the response stays open, and the server
-    cuts the connection, so that nobody takes a part for the whole."""
+    """Begins the response, and ends it after the block. Without `begin` it begins with what is sent first, which may be
+    a heartbeat: until then, what the block raises can still be an answer of its own. Later, if the block raises, the
+    response stays open, and the server cuts the connection, so that nobody takes a part for the whole."""
     body = StreamedBody(send, (*HEADERS, *headers))
-    await body.begin()
+    if begin:
+        await body.begin()
     async with body.beating(lambda: heartbeat, heartbeat_s):
         yield body
     await body.end()

@@ -6,7 +6,7 @@ from quarterdeck.core.ids import SessionId, WorkerId
 from quarterdeck.core.invariants import InvariantError
 from quarterdeck.core.reconcile.holder import effects as he
 from quarterdeck.core.reconcile.holder import events as hv
-from quarterdeck.core.reconcile.leader import LeaderConfig
+from quarterdeck.core.reconcile.leader import LeaderConfig, LeaderMachine
 from quarterdeck.core.reconcile.leader import events as lv
 from quarterdeck.core.reconcile.leader.workers import Worker
 from quarterdeck.core.reconcile.model import HeldId, Holding, Revision, ThingId
@@ -93,6 +93,11 @@ class DeadlyWorld(World):
         return self
 
 
+def suspects(machine: LeaderMachine) -> list[ThingId]:
+    """What may have ended a worker, and has not been acquitted."""
+    return list(machine._deaths)  # pyright: ignore[reportPrivateUsage] - nothing else shows it
+
+
 def innocents(count: int) -> list[str]:
     return [f"a{number}" for number in range(count)]
 
@@ -109,7 +114,7 @@ def test_a_pinned_thing_that_takes_its_worker_down_every_time_fails_at_last():
     assert "p" in error.message
     assert "w1" in error.message
     assert world.captain.machine.is_settled
-    assert not list(world.captain.machine._deaths)  # pyright: ignore[reportPrivateUsage] - nothing else shows it
+    assert suspects(world.captain.machine) == []
     world.check_converged()
 
 
@@ -193,7 +198,7 @@ def test_a_worker_that_dies_without_a_thing_that_is_kept_away_clears_it():
     world.die("w1")
     world.live(5)
     machine = world.captain.machine
-    assert machine._deaths.has_deaths(ThingId("a"))  # pyright: ignore[reportPrivateUsage]
+    assert machine._deaths.has_deaths(ThingId("a"))  # pyright: ignore[reportPrivateUsage] - as above
     assert set(world.held("w1")) == {"b"}, "the other one is kept away"
     world.live(STEADY_S - 10)
     world.cut_off("w1")  # a new session, of which it is not known since when it holds the other one
@@ -201,7 +206,7 @@ def test_a_worker_that_dies_without_a_thing_that_is_kept_away_clears_it():
     world.live(1)
     assert set(world.held("w1")) == {"b"}
     world.die("w1")
-    assert "a" not in machine._deaths  # pyright: ignore[reportPrivateUsage]
+    assert suspects(machine) == []
 
 
 def test_a_flapping_network_does_not_keep_anything_away_for_longer():
@@ -266,9 +271,9 @@ def test_what_breaks_is_not_held_for_long():
     world.break_down("w1", "a", PASSING)
     world.live(30)
     assert world.states() == {"a": ThingState.HELD}
-    assert list(world.captain.machine._deaths) == ["a"]  # pyright: ignore[reportPrivateUsage]
+    assert suspects(world.captain.machine) == ["a"]
     world.live(STEADY_S)
-    assert not list(world.captain.machine._deaths)  # pyright: ignore[reportPrivateUsage]
+    assert suspects(world.captain.machine) == []
 
 
 def test_what_is_given_up_is_not_told_before_that_is_committed():
@@ -380,12 +385,12 @@ def test_what_has_been_held_for_long_begins_anew():
         for _ in range(ALLOWED - 1):
             world.live(1)
             world.die("w1")
-        assert list(machine._deaths) == ["a"]  # pyright: ignore[reportPrivateUsage]
+        assert suspects(machine) == ["a"]
         world.live(STEADY_S - 1)
         assert not world.held("w1"), "it is kept away for a while"
         world.live(STEADY_S + 3)
         assert world.states() == {"a": ThingState.HELD}
-        assert not list(machine._deaths)  # pyright: ignore[reportPrivateUsage]
+        assert suspects(machine) == []
     assert machine.counters["deaths_counted"] == 3 * (ALLOWED - 1)
 
 
@@ -397,10 +402,10 @@ def test_what_is_not_held_when_its_time_is_over_is_not_acquitted():
     world.live(1)
     world.cut_off("w1")
     world.live(STEADY_S)
-    assert list(world.captain.machine._deaths) == ["a"]  # pyright: ignore[reportPrivateUsage]
+    assert suspects(world.captain.machine) == ["a"]
     world.connect(world.captain, world.hand("w1"))
     world.live(STEADY_S + 1)
-    assert not list(world.captain.machine._deaths)  # pyright: ignore[reportPrivateUsage]
+    assert suspects(world.captain.machine) == []
 
 
 def test_what_is_withdrawn_while_it_is_on_trial_lets_the_next_one_in():
@@ -486,7 +491,7 @@ def test_a_new_leader_counts_anew():
         world.tell(old, lv.LeadershipLost())
         world.tell(new, lv.LeadershipLost())
         world.lead(captain)
-        assert not list(captain.machine._deaths)  # pyright: ignore[reportPrivateUsage]
+        assert suspects(captain.machine) == []
         assert world.states() == {"p": ThingState.PLACED}
     world.live(3 * STEADY_S)
     assert world.states() == {"p": ThingState.FAILED}

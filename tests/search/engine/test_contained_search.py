@@ -20,7 +20,7 @@ from quarterdeck.search.language.errors import SearchSyntaxError
 from quarterdeck.search.model import ChunkReport, FileKind, Order, Piece, SearchSpec
 from quarterdeck.search.root.sampling import FieldSampling
 from quarterdeck.stores.objects import ObjectStores
-from tests.engines.idle_processes import end_idle
+from tests.engines.idle_processes import one_host_of, only_its_host
 from tests.search.engine import odd_engine
 from tests.search.engine.searched import MIB, Bench, insist_adds_up, part, whole
 from tests.search.engine.test_hostile_names import HOSTILE, HOSTILE_FILES, backquoted, quoted
@@ -50,23 +50,15 @@ EACH_STAGE = (
 
 @pytest.fixture(scope="module")
 def one_host() -> Iterator[ContainedSearcher]:
-    """For all tests of the module, because it takes half a second to start: made before the first of them, so that what
-    a test leaves behind of it shows."""
     searcher = ContainedSearcher(at_once=2, memory_limit_bytes=64 * MIB, engine=odd_engine.ENGINE, patience_s=0.2)
-    searcher.warm_up()
-    end_idle(searcher)
-    yield searcher
-    searcher.close()
+    with one_host_of(searcher):
+        yield searcher
 
 
 @pytest.fixture
 def odd(one_host: ContainedSearcher) -> Iterator[ContainedSearcher]:
-    """Without a process but its host, before the test and after it."""
-    assert one_host.processes == []
-    before = one_host.host_pid
-    yield one_host
-    end_idle(one_host)
-    assert one_host.host_pid == before
+    with only_its_host(one_host):
+        yield one_host
 
 
 @pytest.fixture

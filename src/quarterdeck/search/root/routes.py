@@ -1,9 +1,9 @@
 """`POST /v1/search`, also `POST /worker/rootsearch`: log lines that fulfil a condition, and what stages make of them.
 
 As NDJSON the status is sent with the first rows, so that whatever fails before them is a proper error, and what fails
-later cuts the connection. As server-sent events the answer begins as soon as the search is planned, or with the first
-heartbeat if it waits in line for so long, and its last event says how it ended. Disconnecting cancels the search, and
-its workers go back to the pool.
+later cuts the connection. As server-sent events the answer begins when the search is planned. If the search waits in
+line until the first heartbeat is due, the answer begins with that. Its last event says how the search ended.
+Disconnecting cancels the search, and its workers go back to the pool.
 """
 
 from collections.abc import Mapping
@@ -180,10 +180,10 @@ class SearchResponse(WatchedResponse):
 
     async def _events(self, send: Send) -> None:
         query_id = self._service.new_query_id()
-        stream = StreamedBody(send, (*sse.HEADERS, _query_id(query_id)))
         running: RunningSearch | None = None
         failure: QuarterdeckError | None = None
-        async with stream.beating(lambda: HEARTBEAT, self._heartbeat_s):
+        opening = sse.event_stream(send, HEARTBEAT, self._heartbeat_s, [_query_id(query_id)], begin=False)
+        async with opening as stream:
             try:
                 async with (
                     self._service.opened(self._wanted, self._border, self._tenant, query_id) as running,
@@ -197,7 +197,6 @@ class SearchResponse(WatchedResponse):
                     raise
                 failure = error
             await stream.send(done_frame(query_id, running, failure))
-        await stream.end()
 
 
 def _query_id(query_id: QueryId) -> tuple[bytes, bytes]:
