@@ -17,8 +17,8 @@ from quarterdeck.scan.merging import MergeLimits
 from tests.engines.divided import write
 from tests.engines.kept_database import connected
 from tests.http.asked import Answer
+from tests.scan.asking import error_of, play
 from tests.scan.scanned import Client, Port, numbers
-from tests.scan.test_routes import error_of, play
 
 FILES = 5
 

@@ -370,3 +370,18 @@ class Mate:
 
     def told(self, effects: Iterable[we.Effect], session_id: SessionId | None = None) -> list[WorkerMessage]:
         return [e.message for e in of(we.SendToCoordinator, effects) if session_id in (None, e.session_id)]
+
+
+def only_end(effects: list[ce.Effect]) -> ce.EndQuery:
+    (end,) = of(ce.EndQuery, effects)
+    return end
+
+
+def two_workers(bridge: Bridge, spec_key: str = "") -> tuple[Work, str, str]:
+    """A work that is accepted by its home, the name of that worker, and the name of the other."""
+    bridge.joins("w1")
+    bridge.joins("w2")
+    work = bridge.submit(leaf(affinity=spec_key))
+    bridge.accepts(work)
+    home = bridge.worker_of(work)
+    return work, home, "w2" if home == "w1" else "w1"

@@ -1,13 +1,9 @@
-"""`POST /v1/search` over a real connection: both forms, proper errors before the first row, and nothing left behind."""
+"""`POST /v1/search` over a real connection: proper errors before the first row, and nothing left behind."""
 
 import asyncio
 import json
 import os
-import re
-import shutil
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -15,124 +11,15 @@ import pytest
 from fastapi import FastAPI
 
 from quarterdeck.http.errors import add_error_handlers
-from quarterdeck.http.server import HttpServer
 from quarterdeck.recruiter.model import Recruited
 from quarterdeck.search.model import Chunk
 from quarterdeck.search.root.routes import search_router
 from quarterdeck.stores.source_roots import SourceRoots
-from tests.http.asked import Client, connected, served, until
-from tests.patience import PATIENCE_S
-from tests.search.root.searched import PlayedWorkers, Root, lost, root
-
-PATHS = ("/v1/search", "/worker/rootsearch")
-
+from tests.http.asked import connected, served, until
+from tests.search.root.door import PATHS, Door, hear, play, send, stand_still
+from tests.search.root.searched import PlayedWorkers
 
 pytestmark = pytest.mark.usefixtures("one_file_a_chunk")
-
-
-@dataclass(frozen=True)
-class Heard:
-    """A whole answer; `was_cut` if the connection ended before it did."""
-
-    status: int
-    headers: dict[str, str]
-    body: bytes
-    was_cut: bool
-
-    @property
-    def error(self) -> dict[str, Any]:
-        return json.loads(self.body)["error"]
-
-    @property
-    def records(self) -> list[Any]:
-        return [json.loads(line) for line in self.body.splitlines()]
-
-    @property
-    def frames(self) -> list[tuple[str, list[Any]]]:
-        """Events that have a name, each with its lines of data."""
-        frames: list[tuple[str, list[Any]]] = []
-        for frame in self.body.decode().split("\n\n"):
-            name, *data = [line.partition(": ")[2] for line in frame.split("\n") if not line.startswith(":")] or [""]
-            if name:
-                frames.append((name, [json.loads(line) for line in data]))
-        return frames
-
-    @property
-    def done(self) -> dict[str, Any]:
-        name, (document,) = self.frames[-1]
-        assert name == "done"
-        return document
-
-
-@dataclass(frozen=True)
-class Door:
-    root: Root
-    server: HttpServer
-
-    async def ask(self, query: str = "*", *, path: str = PATHS[0], accept: str = "*/*", **fields: Any) -> Heard:
-        fields.setdefault("sources", [str(self.root.folder)])
-        return await self.post(json.dumps({"query": query, **fields}).encode(), path, accept)
-
-    async def post(self, body: bytes, path: str = PATHS[0], accept: str = "*/*") -> Heard:
-        async with connected(self.server) as client:
-            send(client, "POST", path, body, accept)
-            return await hear(client)
-
-    async def get(self, path: str, tenant: str = "") -> Heard:
-        async with connected(self.server) as client:
-            send(client, "GET", path, b"", "*/*", tenant)
-            return await hear(client)
-
-    async def events(self, query: str = "*", **fields: Any) -> Heard:
-        return await self.ask(query, accept="text/event-stream", **fields)
-
-
-def send(client: Client, method: str, path: str, body: bytes, accept: str = "*/*", tenant: str = "") -> None:
-    head = f"{method} {path} HTTP/1.1\r\nHost: here\r\nAccept: {accept}\r\nConnection: close\r\n"
-    head += f"X-Scope-OrgID: {tenant}\r\n" if tenant else ""
-    client.send(f"{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
-
-
-async def hear(client: Client) -> Heard:
-    head, _, rest = (await client.rest()).partition(b"\r\n\r\n")
-    status, *lines = head.decode().split("\r\n")
-    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    if headers.get("transfer-encoding") != "chunked":
-        return Heard(int(status.split()[1]), headers, rest, len(rest) != int(headers["content-length"]))
-    body = b""
-    while rest:
-        size, _, rest = rest.partition(b"\r\n")
-        if not int(size or b"0", 16):
-            return Heard(int(status.split()[1]), headers, body, was_cut=False)
-        body, rest = body + rest[: int(size, 16)], rest[int(size, 16) + 2 :]
-    return Heard(int(status.split()[1]), headers, body, was_cut=True)
-
-
-@asynccontextmanager
-async def door(folder: Path, workers: PlayedWorkers | None = None, **options: Any) -> AsyncGenerator[Door]:
-    async with root(folder, workers, **options) as made:
-        app = FastAPI()
-        add_error_handlers(app)
-        app.include_router(search_router(made.service, heartbeat_s=0.05))
-        async with served(app) as server:
-            yield Door(made, server)
-
-
-def play(
-    folder: Path, scenario: Callable[[Door], Awaitable[None]], workers: PlayedWorkers | None = None, **options: Any
-) -> None:
-    async def run() -> None:
-        async with asyncio.timeout(PATIENCE_S), door(folder, workers, **options) as made:
-            await scenario(made)
-            await made.root.service.wait_quiet()
-            assert not made.root.workers.reserved
-            assert not made.root.service.is_busy
-
-    asyncio.run(run())
-
-
-def stand_still(worker: Recruited, chunk: Chunk) -> "asyncio.Future[None]":
-    return asyncio.get_running_loop().create_future()
 
 
 # NDJSON
@@ -342,120 +229,6 @@ def test_people_see_that_a_search_was_refused_for_its_sources(tmp_path: Path) ->
         assert (seen["text"], seen["state"], seen["error"]["code"]) == ("n", "failed", "permission_denied")
 
     play(tmp_path, scenario)
-
-
-# Events
-
-
-def test_events_are_progress_rows_and_at_last_how_it_ended(tmp_path: Path) -> None:
-    async def scenario(door: Door) -> None:
-        numbers = door.root.put_numbered(6)
-        door.root.put("broken.log", "x")
-        answer = await door.events(order="input", max_workers=2)
-        assert answer.headers["content-type"] == "text/event-stream"
-        assert answer.headers["x-query-id"] == "q1"
-        assert not answer.was_cut
-        names = [name for name, _ in answer.frames]
-        assert names[0] == "progress"
-        assert set(names) == {"progress", "rows", "done"}
-        assert [record["n"] for name, data in answer.frames if name == "rows" for record in data] == numbers
-        (first,) = answer.frames[0][1]
-        assert first.keys() == {
-            *("bytes", "bytes_done", "chunks", "chunks_done", "matches", "workers", "workers_lost", "bad_lines")
-        }
-        done = answer.done
-        assert (done["status"], done["error"]) == ("partial", None)
-        assert [problem["why"] for problem in done["problems"]] == ["it is damaged"]
-        assert (done["matches"], done["rows"], done["chunks"], done["retried"]) == (18, 18, 7, 1)
-        assert done["bytes"] == first["bytes"]
-        assert sum(worker["chunks"] for worker in done["workers"]) == 7
-        assert all(worker.keys() == {"addr", "node", "chunks"} for worker in done["workers"])
-        assert done["query_id"] == "q1"
-        assert done["seconds"] >= 0
-
-    has_lost: list[int] = []
-
-    def lose_one(worker: Recruited, chunk: Chunk) -> Exception | None:
-        if chunk.number != 3 or has_lost:
-            return None
-        has_lost.append(chunk.number)
-        return lost(worker)
-
-    play(tmp_path, scenario, PlayedWorkers(3, play=lose_one))
-
-
-@asynccontextmanager
-async def first_in_line(door: Door, client: Client) -> AsyncGenerator[None]:
-    """The client's search waits while the block runs, and has given a sign of life."""
-    async with door.root.service.opened(door.root.request()):
-        body = json.dumps({"query": "*", "sources": [str(door.root.folder)], "order": "input", "format": "events"})
-        send(client, "POST", PATHS[0], body.encode())
-        async with asyncio.timeout(PATIENCE_S):
-            begun = await client.reader.readuntil(b": alive\n\n")
-        assert b"x-query-id: q2\r\n" in begun
-        assert door.root.service.admission.depth == 1
-        yield
-
-
-def test_a_search_that_waits_in_line_gives_signs_of_life(tmp_path: Path) -> None:
-    async def scenario(door: Door) -> None:
-        numbers = door.root.put_numbered(3)
-        async with connected(door.server) as client:
-            async with first_in_line(door, client):
-                pass
-            answer = (await client.rest()).decode()
-        assert [json.loads(line)["n"] for line in re.findall(r"^data: (.*\"n\".*)", answer, re.MULTILINE)] == numbers
-        assert '"status":"ok"' in answer
-
-    play(tmp_path, scenario, at_once=1)
-
-
-def test_what_fails_after_a_wait_in_line_is_told_by_the_last_event(tmp_path: Path) -> None:
-    async def scenario(door: Door) -> None:
-        door.root.put_numbered(1)
-        async with connected(door.server) as client:
-            async with first_in_line(door, client):
-                shutil.rmtree(door.root.folder)
-            answer = (await client.rest()).decode()
-        name, data = answer.split("event: ")[-1].split("\ndata: ")
-        done = json.loads(data.partition("\n")[0])
-        assert name == "done"
-        assert (done["status"], done["error"]["code"]) == ("error", "not_found")
-        assert (done["matches"], done["workers"], done["query_id"]) == (0, [], "q2")
-
-    play(tmp_path, scenario, at_once=1)
-
-
-def test_the_form_in_the_request_is_stronger_than_the_header(tmp_path: Path) -> None:
-    async def scenario(door: Door) -> None:
-        door.root.put_numbered(1)
-        assert (await door.ask(format="events")).done["status"] == "ok"
-        lines = await door.events(format="ndjson")
-        assert lines.headers["content-type"] == "application/x-ndjson"
-
-    play(tmp_path, scenario)
-
-
-def test_a_line_that_ends_in_cr_does_not_end_its_event(tmp_path: Path) -> None:
-    async def scenario(door: Door) -> None:
-        (tmp_path / "dos.log").write_bytes(b'{"n":1}\r\n{"n":2}\r\n')
-        answer = await door.events()
-        assert b"\r" not in answer.body
-        rows = [record for name, data in answer.frames if name == "rows" for record in data]
-        assert rows == [{"n": 1}, {"n": 2}]
-
-    play(tmp_path, scenario)
-
-
-def test_what_fails_in_the_middle_is_told_by_the_last_event(tmp_path: Path) -> None:
-    async def scenario(door: Door) -> None:
-        door.root.put_numbered(3)
-        answer = await door.events(order="input", timeout_s=0.3)
-        assert not answer.was_cut
-        assert answer.done["status"] == "error"
-        assert answer.done["error"]["code"] == "deadline_exceeded"
-
-    play(tmp_path, scenario, PlayedWorkers(2, play=stand_still))
 
 
 def test_the_description_has_both_paths_and_what_they_take(tmp_path: Path) -> None:
