@@ -209,8 +209,8 @@ def test_mistakes_in_the_settings_of_a_crew_are_told_before_anything_is_started(
         "up", "--set", "slotz=1", "--set", "worker.wait_limit_s=2", "--set", "http_port=1", "--set", "join=x:1"
     )
     assert result.exit_code == 65
-    assert "  - slotz is not a setting (--set slotz=…); did you mean slots?\n" in result.stderr
-    assert "  - wait_limit_s is not a setting (--set worker.wait_limit_s=…)" in result.stderr
+    assert "  - slotz is not a setting (given as --set slotz=…); did you mean slots?\n" in result.stderr
+    assert "  - wait_limit_s is not a setting (given as --set worker.wait_limit_s=…)" in result.stderr
     assert "  - http_port is not for --set here: the coordinator's is --http-port" in result.stderr
     assert "  - join is not for --set here" in result.stderr
     assert list(elsewhere.iterdir()) == []
@@ -242,6 +242,6 @@ def test_a_wrong_value_for_a_crew_is_told_before_anything_is_started(elsewhere: 
 def test_what_somebody_calls_by_its_former_name_is_told_the_new_one_before_anything_is_started(elsewhere: Path) -> None:
     result = run("up", "--set", "queries_at_once=5", "--set", "worker.recruiters=http://a:1", "--set", "recruiters=b")
     assert result.exit_code == 65
-    assert "queries_at_once is called coordinator.metrics.queries_at_once now (--set" in result.stderr
+    assert "queries_at_once is called coordinator.metrics.queries_at_once now (given as --set" in result.stderr
     assert "worker.recruiter.urls" in result.stderr
     assert "coordinator.search.recruiters and worker.recruiter.urls now" in result.stderr

@@ -12,7 +12,7 @@ from quarterdeck.capability.settings import configuration
 from quarterdeck.config import CoordinatorSettings, InvalidSettingsError
 from quarterdeck.config.section import find_field, former_names
 from quarterdeck.core.errors import ErrorCode
-from quarterdeck.metrics.settings import MetricsSettings
+from quarterdeck.metrics.settings import LeafSettings, MetricsSettings
 from quarterdeck.reference import every_process
 from quarterdeck.search.settings import SearchSettings
 
@@ -439,6 +439,23 @@ def test_a_setting_that_moved_into_a_section_is_refused_with_its_new_name_wherev
     monkeypatch.setenv("QUARTERDECK_WORKER_RECRUIT_LABELS", "big")
     assert problems_of_worker() == [
         "the environment variable QUARTERDECK_WORKER_RECRUIT_LABELS is called QUARTERDECK_WORKER_RECRUITER__LABELS now"
+    ]
+
+
+def test_the_command_line_may_call_a_setting_as_errors_and_files_call_it() -> None:
+    flags = {
+        "worker": {"metrics": {"leaf_threads": "2"}, "slots": "3"},
+        "metrics": {"leaf_threads": 9, "leaf_memory_bytes": "1MiB"},
+        "slots": 1,
+    }
+    settings = load_worker(None, flags)
+    leaves = settings.section(LeafSettings)
+    assert (leaves.leaf_threads, leaves.leaf_memory_bytes, settings.slots) == (2, 1024**2, 3)
+    assert problems_of_worker(flags={"worker": {"slotz": 1}}) == [
+        "worker.slotz is not a setting (the command line); did you mean slots?"
+    ]
+    assert problems_of_worker(flags={"worker": "3"}) == [
+        "worker.worker is not a setting (the command line); did you mean worker_id?"
     ]
 
 

@@ -62,7 +62,7 @@ def _load(
     settings: type[SettingsT], processes: Sequence[str], config: Path | None, flags: Mapping[str, object]
 ) -> SettingsT:
     environment = Environment.of(settings)
-    sources: list[Source] = [Flags.of(flags), environment]
+    sources: list[Source] = [Flags.of(flags, settings), environment]
     problems = [*environment.problems]
     path = config_file(config)
     if path is not None:

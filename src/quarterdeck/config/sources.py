@@ -44,9 +44,15 @@ class Flags:
     values: Mapping[str, Any]
 
     @classmethod
-    def of(cls, flags: Mapping[str, object]) -> "Flags":
-        """None and an empty list are flags that were not given: no flag could say either."""
-        return cls({name: value for name, value in flags.items() if value is not None and value not in ((), [])})
+    def of(cls, flags: Mapping[str, object], settings: type[ProcessSettings]) -> "Flags":
+        """None and an empty list are flags that were not given: no flag could say either. A setting may be called as
+        errors and files call it, with the process before its name."""
+        given = {name: value for name, value in flags.items() if value is not None and value not in ((), [])}
+        own = given.get(settings.process)
+        if isinstance(own, dict) and settings.process not in settings.model_fields:
+            del given[settings.process]
+            given = merged([cls(cast("dict[str, Any]", own)), cls(given)])
+        return cls(given)
 
     def origin(self, names: Names) -> str:
         """Which flag it was is the command's affair: one of its own, or one that takes any setting."""

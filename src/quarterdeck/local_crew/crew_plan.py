@@ -181,7 +181,7 @@ def _by_kind(configuration: Configuration, texts: Sequence[str]) -> Mapping[str,
         if name in _DECIDED:
             problems.append(Problem(name, f"is not for --set here: {_DECIDED[name]}"))
         elif not having:
-            why = _why_not(asked, name, f"(--set {text.partition('=')[0]}=…)")
+            why = _why_not(asked, name, f"(given as --set {text.partition('=')[0]}=…)")
             problems.append(Problem(name, why))
         for kind in having:
             found[kind].append(rest if named else text)
