@@ -8,6 +8,7 @@ Alembic, which does the work, is imported only if there is some: most starts fin
 not tell SQLite from Postgres: the caller holds the lock.
 """
 
+import logging
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -90,6 +91,7 @@ def is_newest(schema: Schema, version: str | None, place: str) -> bool:
 
 def bring_up_to_date(connection: Connection, schema: Schema) -> None:
     """Does all migrations that are missing, in the transaction of the connection."""
+    logging.getLogger("alembic.runtime.plugins").setLevel(logging.WARNING)  # else the first start tells of each
     from alembic import command  # noqa: PLC0415 - a third of a second, rarely needed
     from alembic.config import Config  # noqa: PLC0415
 
